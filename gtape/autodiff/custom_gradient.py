@@ -68,7 +68,11 @@ def custom_gradient(f: Callable[..., object] | None = None) -> Any:
 
     @functools.wraps(f)
     def wrapper(*args: object, **kwargs: Any) -> Any:
-        return _call(f, _in_order(f, args, kwargs), kwargs and _keywords(f, args, kwargs))
+        if kwargs:
+            # By position where the signature allows it, for that is the order of the gradients.
+            bound = inspect.signature(f).bind(*args, **kwargs)
+            args, kwargs = bound.args, bound.kwargs
+        return _call(f, args, kwargs)
 
     return wrapper
 
@@ -78,29 +82,16 @@ def _check_function(name: str, f: object) -> None:
         raise TypeError(f"{name} takes a function; got {shown(f)}")
 
 
-def _in_order(f: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, Variable],
-              ) -> Any:
-    """All arguments as positional ones, where the signature allows it."""
-    if not kwargs:
-        return args
-    bound = inspect.signature(f).bind(*args, **kwargs)
-    return bound.args
-
-
-def _keywords(f: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, Variable],
-              ) -> Any:
-    return inspect.signature(f).bind(*args, **kwargs).kwargs
-
-
-def _call(f: Callable[..., Any], args: tuple[TensorLike, ...], kwargs: Any) -> Any:
+def _call(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     name = getattr(f, "__name__", "custom")
-    leaves = nest.flatten([list(args), list((kwargs or {}).values())])
+    leaves = nest.flatten([list(args), list(kwargs.values())])
     tensors = [convert(leaf) if _is_tensor(leaf) else None for leaf in leaves]
     watcher = _VariableWatcher()
     # Beside the tapes, which record what f does: the watcher only learns which variables it reads.
+    # Set and reset by hand: `push` and `remove` look for the recorder, which is known to be last.
     token = recorders.set((*active(), watcher))
     try:
-        pair = f(*args, **(kwargs or {}))
+        pair = f(*args, **kwargs)
     finally:
         recorders.reset(token)
     outputs, grad_fn = _checked(name, pair)
@@ -170,7 +161,7 @@ class _Pull:
                                  f"the {len(self._variables)} variables; got {len(of_variables)}")
         else:
             of_args, of_variables = self._grad_fn(*upstream), []
-        parts = self._matched([of_args] if _is_leaf(of_args) else nest.flatten(of_args))
+        parts = self._matched(nest.flatten(of_args))
         checked = [self._fit(i, p) for i, p in enumerate(parts) if self._specs[i] is not None]
         return checked + [None if p is None else convert(p) if not isinstance(p, IndexedSlices)
                           else p for p in of_variables]
@@ -199,10 +190,6 @@ class _Pull:
             raise InvalidArgumentError(f"{self._name}: gradient {position} must have the shape and "
                                        f"dtype of its argument, {spec}; got {tensor.spec}")
         return tensor
-
-
-def _is_leaf(value: TensorLike) -> bool:
-    return not nest.is_nested(value)
 
 
 def grad_pass_through(f: Callable[..., object]) -> Callable[..., Any]:

@@ -161,6 +161,7 @@ class _Search:
             starts += [k for k in (leaf._k, *self.tape._reads.get(leaf._k, ())) if k]
             if not isinstance(leaf, Tensor) and leaf._value._k:
                 starts.append(leaf._value._k)
+        # Shortest paths with few different costs: a deque does what Dijkstra's heap would.
         best: dict[int, int] = dict.fromkeys(starts, 0)
         via: dict[int, tuple[int, _Link]] = {}
         queue = deque(starts)
@@ -208,7 +209,9 @@ class _Search:
         if not self.source.dtype.is_differentiable:
             return self._integer(steps)
         if link.kind == recording.UNKNOWN:
-            return self._unknown(link, steps, site)
+            # An op ran on inputs that the tape did not know: the source itself, or what came of it.
+            return (self._not_watched(steps, site) if link.source in self.source_keys
+                    else self._cut(link, steps, site))
         if link.kind == recording.EXIT:
             return Explanation(LEFT_TO_HOST, (
                 f"The path leaves the tape through {link.name}{where}\n  The result is a NumPy or "
@@ -245,13 +248,6 @@ class _Search:
             f"The source, {_name(self.source)}, has dtype {self.source.dtype.name}; only floating "
             f"and complex values have gradients{_at(site)}\n  Make it floating: "
             f"tf.Variable(30.0), or dtype=tf.float32."), steps, site)
-
-    def _unknown(self, link: _Link, steps: tuple[PathStep, ...],
-                 site: SourceLocation) -> Explanation:
-        """An op ran on inputs that the tape did not know."""
-        if link.source not in self.source_keys:
-            return self._cut(link, steps, site)
-        return self._not_watched(steps, site)
 
     def _not_watched(self, steps: tuple[PathStep, ...], site: SourceLocation | None) -> Explanation:
         where = _at(site)
@@ -307,6 +303,7 @@ class _Search:
     def _exits_of_source(self) -> Explanation | None:
         """Where a value that depends on the source went to NumPy or Python."""
         reach = set(self.source_keys)
+        # Later values have larger keys, so one pass in their order follows every path.
         for key in sorted(self.links):
             if any(link.source in reach for link in self.links[key]):
                 reach.add(key)
@@ -388,6 +385,7 @@ class _Search:
         return dense._peek()
 
     def _dead(self, steps: tuple[PathStep, ...]) -> Explanation:
+        # Ops whose derivative is 0 in some places or for some operands.
         masks = {"relu", "relu6", "where", "maximum", "minimum", "clip", "sign", "multiply",
                  "reduce_max", "reduce_min", "max_pool"}
         at = next((s for s in steps if s.op in masks), None)

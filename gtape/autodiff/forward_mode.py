@@ -86,7 +86,7 @@ class ForwardAccumulator(Recorder):
     def _of(self, leaf: Any, zero: bool) -> Tensor | None:
         tangent = self._tangents.get(leaf._k) if leaf._k else None
         if tangent is None and zero:
-            return (leaf if isinstance(leaf, Tensor) else leaf._value)._filled_(0)
+            return gradient_request.value_of(leaf)._filled_(0)
         return tangent
 
     # ------------------------------------------------------------------ recorder
@@ -95,6 +95,7 @@ class ForwardAccumulator(Recorder):
         # The tangent was given for the variable; ops see its value, under another key.
         tangent = self._tangents.get(state._k)
         if tangent is not None:
+            # Keys are what tangents are found by, and tensors get theirs when somebody needs one.
             if not value._k:
                 value._k = new_key()
             self._tangents[value._k] = tangent
@@ -152,7 +153,7 @@ def _dense(part: Any) -> Tensor:
 
 def _fitting(primal: Any, tangent: Tensor, position: int) -> Tensor:
     """The tangent as a tensor of the primal's shape and dtype."""
-    value = primal if isinstance(primal, Tensor) else primal._value
+    value = gradient_request.value_of(primal)
     tensor = convert(tangent, None if isinstance(tangent, (Tensor, Readable))
                      else value.dtype)
     if tensor.dtype is not value.dtype or tensor.spec.shape != value.spec.shape:

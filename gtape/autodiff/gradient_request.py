@@ -131,7 +131,7 @@ _ones: dict[Any, Any] = {}
 
 def ones(leaf: Any) -> Tensor | None:
     """The default cotangent: ones like the target; None for strings. Small ones are made once."""
-    value = leaf if type(leaf) is EagerTensor or isinstance(leaf, Tensor) else leaf._value
+    value = value_of(leaf)
     if type(value) is not EagerTensor or not value._t.fast:
         return value._filled_(1)
     return EagerTensor(ones_array(value), value._t)
@@ -150,9 +150,9 @@ def ones_array(value: EagerTensor) -> Any:
     return array
 
 
-def _shape_of(leaf: Any) -> tuple[int, ...]:
-    value = leaf if isinstance(leaf, Tensor) else leaf._value
-    return value.spec.shape
+def value_of(leaf: Any) -> Tensor:
+    """The tensor of what `leaf_state` gives."""
+    return leaf if isinstance(leaf, Tensor) else leaf._value
 
 
 class GradientRequest:
@@ -218,18 +218,13 @@ class GradientRequest:
     def packed(self, answers: list[Any]) -> Any:
         """The answers in the structure of the sources, with zeros in place of None if asked."""
         if self._zero:
-            answers = [self._zeros(source) if answer is None else answer
+            answers = [value_of(source)._filled_(0) if answer is None else answer
                        for source, answer in zip(self.sources, answers)]
         for i, composite in self._composites:
             answers[i] = composite._gradient_(answers[i])
         if not nest.is_nested(self._structure):
             return answers[0]
         return nest.pack_sequence_as(self._structure, answers)
-
-    @staticmethod
-    def _zeros(source: Any) -> Tensor:
-        value = source if isinstance(source, Tensor) else source._value
-        return value._filled_(0)
 
 
 def _cotangents(given: Any, targets: list[Any]) -> list[Any] | None:
@@ -249,7 +244,7 @@ def _cotangents(given: Any, targets: list[Any]) -> list[Any] | None:
 def _cotangent(item: Any, target: Any, position: int) -> Tensor | None:
     if item is None:
         return None
-    shape = _shape_of(target)
+    shape = value_of(target).spec.shape
     if isinstance(item, IndexedSlices):
         item = item.to_dense()
     # Arrays and numbers take the dtype of the target; tensors must have it, as they are never cast.

@@ -178,6 +178,7 @@ class GradientTape(Recorder):
     def _note_value(self, state: Any, value: Tensor) -> None:
         if not value._k:
             value._k = new_key()
+        # A value that was computed under this tape is known, and becomes a leaf all the same.
         if value._k not in self._known or value._k not in self._leaves:
             self._known.add(value._k)
             self._leaves.add(value._k)
@@ -305,6 +306,7 @@ class GradientTape(Recorder):
             return self
         grads: dict[int, Any] = {target._k: gradient_request.ones_array(target)}
         records = self._records
+        # Before the walk, as in `_pull`: where that fails, the records are gone.
         self._spend()
         state = ignore()
         try:

@@ -127,6 +127,7 @@ def bill(records: Sequence[Any], names: Mapping[int, str] = _NO_NAMES) -> Memory
         size = 0
         for tensor in _tensors(record.payload):
             owner = _owner(tensor._a)
+            # What several records keep is charged to the first, so that the rows add up.
             if id(owner) not in seen:
                 seen.add(id(owner))
                 size += owner.nbytes

@@ -139,6 +139,7 @@ def _from_python(value: Any, dtype: DType | None) -> np.ndarray:
         raise ValueError(f"cannot make a tensor of {shown(value)}: the lists must be rectangular "
                          f"and hold numbers, bools or strings ({error})") from None
     leaf = _first_leaf(value)
+    # Asked for by its dtype alone: whoever names none gets the float that NumPy makes of them.
     if dtype is dtypes.uint64 and array.dtype.kind == "f":
         array = _exact_integers(value, array)
     if array.dtype == object and not isinstance(leaf, (str, bytes)):

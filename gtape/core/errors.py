@@ -19,6 +19,12 @@ class OpError(Exception):
     node_def = op = None
     error_code = 2
 
+    def __init_subclass__(cls, code: int | None = None) -> None:
+        super().__init_subclass__()
+        # Classes without a number of their own, users' among them, have that of their base.
+        if code is not None:
+            cls.error_code = code
+
     def __init__(self, *args: Any) -> None:
         super().__init__(*(args[2:3] if len(args) > 2 else args))
 
@@ -27,34 +33,24 @@ class OpError(Exception):
         return str(self)
 
 
-class AbortedError(OpError):
+class AbortedError(OpError, code=10):
     """The operation was given up."""
 
-    error_code = 10
 
-
-class AlreadyExistsError(OpError):
+class AlreadyExistsError(OpError, code=6):
     """What was to be made is there already."""
 
-    error_code = 6
 
-
-class CancelledError(OpError):
+class CancelledError(OpError, code=1):
     """The operation was cancelled."""
 
-    error_code = 1
 
-
-class DataLossError(OpError):
+class DataLossError(OpError, code=15):
     """Stored data is damaged."""
 
-    error_code = 15
 
-
-class DeadlineExceededError(OpError):
+class DeadlineExceededError(OpError, code=4):
     """Time ran out."""
-
-    error_code = 4
 
 
 class KernelError(OpError):
@@ -69,68 +65,48 @@ class MissingError(KernelError):
     """There is nothing to compile with, or it is not wanted."""
 
 
-class FailedPreconditionError(OpError):
+class FailedPreconditionError(OpError, code=9):
     """The state of the system forbids the operation."""
 
-    error_code = 9
 
-
-class InternalError(OpError):
+class InternalError(OpError, code=13):
     """gtape contradicted itself: please report it."""
-
-    error_code = 13
 
 
 class GuardZoneError(InternalError):
     """A compiled program wrote beside its values, where GTAPE_GUARD_ZONES=1 had put guard zones."""
 
 
-class InvalidArgumentError(OpError, ValueError, TypeError):
+class InvalidArgumentError(OpError, ValueError, TypeError, code=3):
     """A shape, dtype, device or value does not fit the operation."""
 
-    error_code = 3
 
-
-class NotFoundError(OpError, LookupError):
+class NotFoundError(OpError, LookupError, code=5):
     """Something named does not exist."""
 
-    error_code = 5
 
-
-class OutOfRangeError(OpError):
+class OutOfRangeError(OpError, code=11):
     """An iteration went past its end."""
 
-    error_code = 11
 
-
-class PermissionDeniedError(OpError):
+class PermissionDeniedError(OpError, code=7):
     """The caller may not do this."""
 
-    error_code = 7
 
-
-class ResourceExhaustedError(OpError, MemoryError):
+class ResourceExhaustedError(OpError, MemoryError, code=8):
     """Memory ran out."""
 
-    error_code = 8
 
-
-class UnauthenticatedError(OpError):
+class UnauthenticatedError(OpError, code=16):
     """The caller is not known."""
 
-    error_code = 16
 
-
-class UnavailableError(OpError):
+class UnavailableError(OpError, code=14):
     """A device or service cannot be used now."""
 
-    error_code = 14
 
-
-class UnimplementedError(OpError, NotImplementedError):
+class UnimplementedError(OpError, NotImplementedError, code=12):
     """The operation exists but not for this case."""
-
-    error_code = 12
 
 
 class UnknownError(OpError):

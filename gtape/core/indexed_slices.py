@@ -42,6 +42,7 @@ class IndexedSlices(CompositeTensor):
         self.dense_shape: Any = None if dense_shape is None else convert(dense_shape)
         self._shape: tuple[int, ...] | None = None
         if self.dense_shape is not None:
+            # Peeked at, which is no exit from a tape: nobody differentiates a shape.
             lengths = np.asarray(self.dense_shape._peek())
             if lengths.ndim != 1 or (lengths.dtype.kind not in "iu" and lengths.size):
                 raise InvalidArgumentError(f"IndexedSlices: dense_shape must be a list of "

@@ -109,6 +109,7 @@ def _identity(leaf: Any) -> int:
 
 def _walk(module: object, predicate: Callable[[Any], bool], recursive: bool, seen: set[int],
           ) -> Iterator[object]:
+    # Modules wait until the variables beside them are listed, which come first in TensorFlow.
     held = []
     attributes = vars(module)
     # As TensorFlow lists them.

@@ -145,6 +145,7 @@ def _pack(structure: object, leaves: Iterator[object]) -> Any:
     """`leaves` arranged like `structure`. A loop: a structure may be deeper than Python's stack."""
     if not is_nested(structure):
         return next(leaves)
+    # Each container with what is left of its children, and what took the place of the others.
     stack: list[tuple[Any, Iterator[Any], list[Any]]] = [(structure, _children(structure), [])]
     while True:
         container, children, values = stack[-1]
@@ -245,6 +246,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     flat = [flatten(s, expand) for s in structure]
     for other in structure[1:]:
         _check_alike(structure[0], other, check_types, expand)
+    # Checked before the first call: `func` may do something that cannot be undone.
     results = [func(*leaves) for leaves in zip(*flat)]
     return pack_sequence_as(structure[0], results, expand) if expand else _pack(structure[0],
                                                                                 iter(results))

@@ -190,6 +190,7 @@ class Rule:
 
     def __init__(self, fn: Callable[..., Any], op: Op, wrt: tuple[str, ...],
                  attr_names: tuple[str, ...]) -> None:
+        # At the declaration: a misspelt name would else be found by the first gradient.
         names = positional_names(fn)
         if not names or names[0] not in ("g", "gs"):
             raise TypeError(f"the rule of {op.name}: its first parameter must be g or gs")

@@ -96,6 +96,8 @@ def _plus(a: Polynomial, b: Polynomial, sign: int = 1) -> Polynomial:
 
 def _quotient(a: Polynomial, b: Polynomial) -> Polynomial | None:
     """a / b where b is one product that divides every term of a."""
+    # A sum divides a sum by long division only, and shapes rarely ask for that: such quotients
+    # stay atoms, which say the same.
     if len(b) != 1:
         return None
     (divisor, by), terms = b[0], []
@@ -194,6 +196,7 @@ class SymbolicDim:
         if not self._pairs(other):
             return NotImplemented
         outcome = compare(_value(self), _value(other))
+        # A guard speaks of the lengths of one trace.
         if type(other) is SymbolicDim and other._env is not self._env:
             return outcome
         difference = _plus(self._polynomial, _polynomial(other), -1)

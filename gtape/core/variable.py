@@ -527,6 +527,7 @@ class UnreadVariable(VariableView):
         return "UnreadVariable"
 
 
+# TensorFlow's name, by which programs tell what an assignment gave.
 UnreadVariable.__name__ = "_UnreadVariable"
 
 

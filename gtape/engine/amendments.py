@@ -46,6 +46,7 @@ def apply(module: ModuleType) -> None:
 def instead(owner: object, name: str) -> Callable[[Callable[..., Any]], None]:
     """Decorator: the function stands for what `owner` has by this name, signature included."""
     def put(function: Any) -> None:
+        # Keras reads signatures: whether `call` takes `training` and `mask`.
         plain = getattr(owner, name)
         functools.update_wrapper(function, plain)
         function.__signature__ = inspect.signature(plain)

@@ -61,12 +61,14 @@ def _import() -> ModuleType:
     check_version()
     finder = _KerasFinder()
     sys.meta_path.insert(0, finder)
+    # Keras reads it once, while it is imported; programs that start others keep their own.
     asked = os.environ.get("KERAS_BACKEND")
     os.environ["KERAS_BACKEND"] = "tensorflow"
     try:
         return importlib.import_module("keras._tf_keras.keras")
     except BaseException:
         sys.meta_path.remove(finder)
+        # Half imported modules would be found by the next attempt.
         for name in [n for n in sys.modules if n.split(".")[0] == "keras"]:
             del sys.modules[name]
         raise

@@ -88,29 +88,24 @@ def _make_complex(name: str, types: Types) -> ArrayType:
 
 _any = _only(lambda d: True, "any dtype")
 _number = _only(lambda d: d.is_differentiable or d.is_integer, "numbers")
-# Strings are added too: one behind the other.
-_sum = _only(lambda d: d.is_differentiable or d.is_integer or d.name == "string",
-             "numbers or strings")
-# Bools are multiplied too: that both hold.
-_product = _only(lambda d: d.is_differentiable or d.is_integer or d.is_bool, "numbers")
 _real = _only(lambda d: d.is_floating or d.is_integer, "real numbers")
-_float = _only(lambda d: d.is_differentiable, "floating or complex tensors")
 _complex = _only(lambda d: d.is_complex, "complex tensors")
-_real_float = _only(lambda d: d.is_floating, "real floating tensors")
-_integer = _only(lambda d: d.is_integer, "integers")
-_logical = _only(lambda d: d.is_bool, "bools")
 
+#: What the `types` of an op say: which dtypes it takes, and which its result has.
 _TYPE_RULES: dict[str, Callable[[str, Types], ArrayType]] = {
     "any": _any,
     "number": _number,
-    "sum": _sum,
-    "product": _product,
+    # Strings are added too: one behind the other.
+    "sum": _only(lambda d: d.is_differentiable or d.is_integer or d.name == "string",
+                 "numbers or strings"),
+    # Bools are multiplied too: that both hold.
+    "product": _only(lambda d: d.is_differentiable or d.is_integer or d.is_bool, "numbers"),
     "real": _real,
-    "float": _float,
+    "float": _only(lambda d: d.is_differentiable, "floating or complex tensors"),
     "complex": _complex,
-    "real_float": _real_float,
-    "integer": _integer,
-    "logical": _logical,
+    "real_float": _only(lambda d: d.is_floating, "real floating tensors"),
+    "integer": _only(lambda d: d.is_integer, "integers"),
+    "logical": _only(lambda d: d.is_bool, "bools"),
     "compare": _bool_of(_real),
     "equal": _bool_of(_any),
     "test": _bool_of(_number),

@@ -96,6 +96,7 @@ def backward_step(op: Elementwise, types: Sequence[ArrayType], pairs: Sequence[t
 def map_of(op: Elementwise, types: Sequence[ArrayType], out: ArrayType) -> Any:
     """The map of an elementwise op on inputs of these types; None where there is none."""
     key = (*types, out)
+    # None is an entry too: that there is no kernel is found out once.
     try:
         return op.maps[key]
     except KeyError:
@@ -266,6 +267,7 @@ def build_vjp_program(op: Elementwise, types: tuple[ArrayType, ...], wanted: int
     complex_ = any(t.dtype.is_complex for t in types)
     try:
         cotangents = op.input_cotangents(wrt, complex_)
+    # An op inside a formula: recorded, and the error waits for who asks for a gradient.
     except LookupError as error:
         return VjpProgram(failing(error), arity, wrt, [False] * (arity + 1))
     pairs = [(i, p) for i, p in zip(wrt, cotangents) if p is not None]

@@ -154,6 +154,7 @@ def scalar_vjp(op: ScalarOp, g: Expr, y: Expr, args: Sequence[Expr], complex_: b
     is conj(pullback(conj(g))) because every pullback is linear in g.
     """
     holomorphic = complex_ and op.holomorphic
+    # By name, since scalar ops are declared above this module.
     conj = operators["conj"]
     graph = g.graph
     cotangent = graph.node(conj, (g,)) if holomorphic else g

@@ -98,6 +98,7 @@ class CustomStep(Op):
                 # What is wrong with a backward matters to those who ask for a gradient.
                 self._error = error
             finally:
+                # Also after an error: its symbols are of no use to anybody.
                 tracer.finished = True
 
     def _trace(self, tracer: Tracer, upstream: list[Any], pull: Pull) -> None:

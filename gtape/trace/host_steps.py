@@ -167,6 +167,7 @@ def step(name: str, run: Run, inputs: Sequence[TensorLike],
     if not (symbolic(*tensors) or (has_side_effect and tracer_now() is not None)):
         return tuple(called(run)(*tensors))
     specs = [r for r in results if isinstance(r, Spec)]
+    # A node needs the shapes of its results before it runs.
     if len(specs) < len(results):
         raise untraceable(name)
     return HostCallback(name, called(run), specs, [device.typed(d) for d in dtypes], refuses=True,

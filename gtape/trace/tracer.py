@@ -124,6 +124,7 @@ class Tracer:
     def filled(self, spec: Spec, array_type: ArrayType, value: int) -> Tensor:
         """A tensor of one number, which takes no memory while it is a symbol."""
         one = EagerTensor(np.asarray(value, spec.dtype.np_dtype)[()], array_type)
+        # Other devices have no scalars: an array without axes there.
         if not array_type.device.is_host:
             one = EagerTensor(array_type.xp.asarray(value, spec.dtype.np_dtype), array_type)
         if not spec.shape:

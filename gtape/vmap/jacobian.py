@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gtape.autodiff import gradient_request
 from gtape.autodiff.backward import keys_depending_on, walk
+from gtape.autodiff.gradient_request import value_of
 from gtape.core import nest
 from gtape.core.context import active
 from gtape.core.errors import NotTraceableError, OperatorNotAllowedInGraphError
@@ -48,17 +49,13 @@ def _check_flags(tape: GradientTape, use_pfor: bool) -> None:
                            "tf.GradientTape(persistent=True)")
 
 
-def _value(leaf: Any) -> Tensor:
-    return leaf if isinstance(leaf, Tensor) else leaf._value
-
-
 class _Rows:
     """The rows of jacobians of one target with respect to several sources."""
 
     def __init__(self, tape: GradientTape, target: Tensor, sources: list[object]) -> None:
         self.tape = tape
         self.target = target
-        self.value = _value(target)
+        self.value = value_of(target)
         if tape._recording:
             if tape._persistent:
                 tape._warn_inside()
@@ -78,7 +75,7 @@ class _Rows:
     @property
     def largest(self) -> int:
         """The bytes of the largest of a cotangent and the gradients."""
-        return max([_bytes(self.value), *(_bytes(_value(s)) for s in self.sources)])
+        return max([_bytes(self.value), *(_bytes(value_of(s)) for s in self.sources)])
 
     def done(self) -> None:
         if not self.tape._persistent:
@@ -97,6 +94,7 @@ class _Rows:
             jacobians = self._at_once(lead, count)
             if jacobians is not None:
                 return jacobians
+        # One by one: few rows, or a gradient that cannot be traced.
         seeds = _one_hots(self.value, lead, 0, count)
         rows = [self._pull(EagerTensor(seed, seeds._t), self.tensors) for seed in seeds._a]
         return [_stacked(column, lead, self.tensors) for column in zip(*rows)]
@@ -214,7 +212,7 @@ def jacobian(tape: Any, target: Tensor, sources: object, unconnected_gradients: 
     work.done()
     answers: list[Any] = []
     for position, source in enumerate(ask.sources):
-        like = _value(source)
+        like = value_of(source)
         full = (*shape, *like.spec.shape)
         if rows and rows[position] is not None:
             answers.append(_shaped(rows[position], full))
@@ -230,7 +228,7 @@ def batch_jacobian(tape: GradientTape, target: Tensor, source: TensorLike,
     """See `GradientTape.batch_jacobian`."""
     gradient_request.unconnected(unconnected_gradients)
     leaf, origin = _single(target, "target"), _single(source, "source")
-    y, x = _value(leaf), _value(origin)
+    y, x = value_of(leaf), value_of(origin)
     for role, tensor in (("target", y), ("source", x)):
         if tensor.ndim < 2:
             raise ValueError(f"batch_jacobian: {role} must have rank at least 2, a batch and what "

@@ -79,6 +79,7 @@ class Operand:
         if self._tensor is None:
             self._tensor = self._given = self._spread()
         elif self._axis and self._given is self._tensor:
+            # Moved once, and the form in which it came is kept for `along`.
             self._tensor = moved(self._tensor, self._axis, 0)
         return self._tensor
 
