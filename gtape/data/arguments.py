@@ -71,11 +71,8 @@ def datasets_of(values: object, what: str) -> list[Dataset]:
 
 
 def known(tensor: Tensor, what: str) -> np.ndarray:
-    """The numbers of a tensor, of which a dataset is made.
-
-    Raises:
-        NotTraceableError: a function is being traced, and has them only at a call.
-    """
+    """The numbers of a tensor, of which a dataset is made. Raises NotTraceableError: a function is
+    being traced, and has them only at a call."""
     if not isinstance(tensor, EagerTensor):
         raise NotTraceableError(f"{what} must be known when the dataset is made; got "
                                 f"{tensor.spec}, which is known only when the function runs")

@@ -75,11 +75,8 @@ class Core:
         return self._spec
 
     def __len__(self) -> int:
-        """The number of elements.
-
-        Raises:
-            TypeError: there is no end, or the number is known only after a pass.
-        """
+        """The number of elements. Raises TypeError: there is no end, or the number is known only
+        after a pass."""
         count = self._counted()
         if count == INFINITE_CARDINALITY:
             raise TypeError("The dataset is infinite: it has no len(); see `take`")

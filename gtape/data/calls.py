@@ -116,11 +116,7 @@ class Call:
         self.pack = elements.packer(self.spec)
 
     def _traced(self, shapes: Sequence[tuple[int, ...] | None]) -> Any:
-        """What applies the trace for these shapes.
-
-        Raises:
-            elements.Untraceable: there is none.
-        """
+        """What applies the trace for these shapes. Raises elements.Untraceable: there is none."""
         from gtape.data import traces  # brings AutoGraph, the compiler and vmap
 
         return traces.Plan(traces.traced(self.function, self._given, self._arrange, shapes))

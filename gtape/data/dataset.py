@@ -40,11 +40,8 @@ class Methods(base.Core):
 
     @staticmethod
     def from_tensors(tensors: object, name: str | None = None) -> Any:
-        """The dataset of one element, `tensors`: a tensor, or tuples and dicts of tensors.
-
-        Raises:
-            ValueError, TypeError: a leaf is nothing that a tensor can be made of.
-        """
+        """The dataset of one element, `tensors`: a tensor, or tuples and dicts of tensors. Raises
+        ValueError, TypeError: a leaf is nothing that a tensor can be made of."""
         return sources.OneElement(tensors)
 
     @staticmethod
@@ -84,11 +81,8 @@ class Methods(base.Core):
     @staticmethod
     def range(*args: object, output_type: Any = None, name: str | None = None) -> Any:
         """range(stop), range(start, stop) or range(start, stop, step): scalars of int64, or of
-        `output_type`.
-
-        Raises:
-            InvalidArgumentError: the step is zero. TypeError: an argument is no integer.
-        """
+        `output_type`. Raises InvalidArgumentError: the step is zero. TypeError: an argument is no
+        integer."""
         return sources.Range(args, output_type)
 
     @staticmethod
@@ -224,11 +218,8 @@ class Methods(base.Core):
         return mapping.Map(self, map_func, threads, deterministic)
 
     def filter(self, predicate: Callable[..., object], name: str | None = None) -> Any:
-        """The elements for which `predicate` gives True: a scalar bool.
-
-        Raises:
-            ValueError: it gives something else.
-        """
+        """The elements for which `predicate` gives True: a scalar bool. Raises ValueError: it gives
+        something else."""
         return mapping.Filter(self, predicate)
 
     def take_while(self, predicate: Callable[..., object], name: str | None = None) -> Any:
@@ -243,11 +234,8 @@ class Methods(base.Core):
     def reduce(
             self, initial_state: Any, reduce_func: Callable[..., object], name: str | None = None,
     ) -> Any:
-        """The last state of (state, element) -> state, from an initial one on.
-
-        Raises:
-            TypeError: a state has another structure or other dtypes than the initial one.
-        """
+        """The last state of (state, element) -> state, from an initial one on. Raises TypeError: a
+        state has another structure or other dtypes than the initial one."""
         return mapping.reduced(self, initial_state, reduce_func)
 
     def flat_map(self, map_func: Callable[..., object], name: str | None = None) -> Any:
@@ -276,11 +264,7 @@ class Methods(base.Core):
                                     "interleave")
 
     def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
-        """transformation_func(self), a dataset.
-
-        Raises:
-            TypeError: it gives something else.
-        """
+        """transformation_func(self), a dataset. Raises TypeError: it gives something else."""
         return dataset_of(as_function(transformation_func, "apply: transformation_func")(self),
                           "apply: what `transformation_func` returns")
 
@@ -315,19 +299,13 @@ class Methods(base.Core):
         return choosing.Skip(self, integer(count, "skip: count"))
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Any:
-        """Every num_shards-th element, from number `index` on.
-
-        Raises:
-            InvalidArgumentError: index is not in [0, num_shards).
-        """
+        """Every num_shards-th element, from number `index` on. Raises InvalidArgumentError: index
+        is not in [0, num_shards)."""
         return choosing.Shard(self, integer(num_shards, "num_shards"), integer(index, "index"))
 
     def concatenate(self, dataset: object, name: str | None = None) -> Any:
-        """The elements, then those of `dataset`.
-
-        Raises:
-            TypeError: they differ in structure or dtype.
-        """
+        """The elements, then those of `dataset`. Raises TypeError: they differ in structure or
+        dtype."""
         return choosing.Concatenate(self, dataset_of(dataset, "concatenate: dataset"))
 
     def enumerate(self, start: Any = 0, name: str | None = None) -> Any:
@@ -418,11 +396,7 @@ class Methods(base.Core):
         return NumpyIterator(self)
 
     def get_single_element(self, name: str | None = None) -> Any:
-        """The only element.
-
-        Raises:
-            InvalidArgumentError: there is none, or more than one.
-        """
+        """The only element. Raises InvalidArgumentError: there is none, or more than one."""
         # Two, so that a second one is noticed, and no more: there may be no end.
         elements = list(islice(self, 2))
         if len(elements) != 1:
@@ -487,11 +461,7 @@ class Methods(base.Core):
                                     int64 if row_splits_dtype is None else row_splits_dtype)
 
     def unbatch(self, name: str | None = None) -> Any:
-        """The rows of the elements, one after the other.
-
-        Raises:
-            ValueError: a leaf is a scalar.
-        """
+        """The rows of the elements, one after the other. Raises ValueError: a leaf is a scalar."""
         return batching.Unbatch(self)
 
     def rebatch(self, batch_size: object, drop_remainder: bool = False, name: str | None = None,
@@ -503,11 +473,8 @@ class Methods(base.Core):
     def window(self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: bool = False,
                name: str | None = None) -> Any:
         """Datasets of `size` elements, each `stride` after the one before; the first of each
-        dataset is `shift` (without it `size`) after that of the dataset before.
-
-        Raises:
-            InvalidArgumentError: a number is not positive.
-        """
+        dataset is `shift` (without it `size`) after that of the dataset before. Raises
+        InvalidArgumentError: a number is not positive."""
         count = integer(size, "window: size")
         return batching.Window(
             self, count, count if shift is None else integer(shift, "window: shift"),

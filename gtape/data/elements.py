@@ -119,11 +119,8 @@ class Untraceable(Exception):
 
 
 def result_of(value: object) -> Any:
-    """What a function returned, as an element; a list of results is a tuple of them.
-
-    Raises:
-        Untraceable: it is being traced, and a result is no tensor.
-    """
+    """What a function returned, as an element; a list of results is a tuple of them. Raises
+    Untraceable: it is being traced, and a result is no tensor."""
     # As in TensorFlow's map: a list that is returned is a structure, though one that is given is a
     # tensor.
     if type(value) is list:

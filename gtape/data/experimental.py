@@ -80,11 +80,8 @@ class _Counted(Same):
 
 
 def assert_cardinality(expected_cardinality: Any) -> Callable[[Dataset], Dataset]:
-    """For `apply`: says how many elements a dataset has, and checks it in every pass.
-
-    Raises:
-        FailedPreconditionError: in a pass: it has others.
-    """
+    """For `apply`: says how many elements a dataset has, and checks it in every pass. Raises
+    FailedPreconditionError: in a pass: it has others."""
     count = integer(expected_cardinality, "assert_cardinality")
     return lambda dataset: _Counted(dataset_of(dataset, "assert_cardinality"), count)
 
@@ -104,11 +101,7 @@ def parse_example_dataset(features: Any, num_parallel_calls: int = 1,
 
 
 def get_structure(dataset_or_iterator: object) -> Any:
-    """`element_spec`.
-
-    Raises:
-        TypeError: of something that has none.
-    """
+    """`element_spec`. Raises TypeError: of something that has none."""
     if not isinstance(dataset_or_iterator, (Dataset, Iterator)):
         raise TypeError(f"get_structure takes a dataset or an iterator of one; got "
                         f"{shown(dataset_or_iterator)}")
@@ -116,11 +109,7 @@ def get_structure(dataset_or_iterator: object) -> Any:
 
 
 def get_next_as_optional(iterator: object) -> Optional:
-    """`iterator.get_next_as_optional()`.
-
-    Raises:
-        TypeError: it is no iterator of a dataset.
-    """
+    """`iterator.get_next_as_optional()`. Raises TypeError: it is no iterator of a dataset."""
     if not isinstance(iterator, Iterator):
         raise TypeError(f"get_next_as_optional takes an iterator, such as iter(dataset); got "
                         f"{shown(iterator)}")
@@ -147,11 +136,8 @@ def prefetch_to_device(device: str, buffer_size: int | None = None) -> Callable[
 
 def copy_to_device(target_device: str, source_device: str = "/cpu:0",
                    ) -> Callable[[Dataset], Dataset]:
-    """For `apply`: the elements on a device. A `prefetch` after it copies them ahead.
-
-    Raises:
-        InvalidArgumentError: there is no such device.
-    """
+    """For `apply`: the elements on a device. A `prefetch` after it copies them ahead. Raises
+    InvalidArgumentError: there is no such device."""
     # Size 0: no thread, each element is copied when it is asked for.
     return lambda dataset: Moved(dataset_of(dataset, "copy_to_device"), target_device, 0)
 

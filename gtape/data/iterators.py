@@ -67,11 +67,8 @@ class Optional:
 
     @staticmethod
     def empty(element_spec: TypeSpec | None) -> Optional:
-        """An Optional without a value.
-
-        Raises:
-            TypeError: `element_spec` is neither None nor a nest of specs.
-        """
+        """An Optional without a value. Raises TypeError: `element_spec` is neither None nor a nest
+        of specs."""
         if element_spec is not None:
             specs_of(element_spec, "Optional.empty: element_spec")
         return Optional(_NOTHING, element_spec)
@@ -90,11 +87,7 @@ class Optional:
         return convert(self._has)
 
     def get_value(self, name: str | None = None) -> Any:
-        """The value.
-
-        Raises:
-            InvalidArgumentError: there is none.
-        """
+        """The value. Raises InvalidArgumentError: there is none."""
         if not self._has:
             raise InvalidArgumentError("The given optional does not have a value.")
         return self._value
@@ -135,11 +128,7 @@ class Iterator:
         raise NotImplementedError
 
     def get_next(self) -> Any:
-        """The next element.
-
-        Raises:
-            OutOfRangeError: there is none.
-        """
+        """The next element. Raises OutOfRangeError: there is none."""
         try:
             return self.__next__()
         except StopIteration:
@@ -269,11 +258,8 @@ def _numpy(leaf: Any) -> Any:
 
 
 def refuse(what: str) -> None:
-    """A pass over a dataset in a trace would be made once, while tracing, not at every call.
-
-    Raises:
-        NotTraceableError: a function is being traced.
-    """
+    """A pass over a dataset in a trace would be made once, while tracing, not at every call. Raises
+    NotTraceableError: a function is being traced."""
     if tracer_now() is not None:
         raise NotTraceableError(f"{what} is run at every call, as Python code. To have the work on "
                                 f"each element compiled, put that in a tf.function of its own, or "
@@ -281,11 +267,8 @@ def refuse(what: str) -> None:
 
 
 def fetched(iterator: OwnedIterator) -> Any:
-    """The next element of an iterator, at every call of the function that is being traced.
-
-    Raises:
-        NotTraceableError: the lengths of the elements are not known.
-    """
+    """The next element of an iterator, at every call of the function that is being traced. Raises
+    NotTraceableError: the lengths of the elements are not known."""
     spec = iterator.element_spec
     leaves = nest.flatten(spec)
     if not all(isinstance(leaf, TensorSpec) and leaf.shape.is_fully_defined() for leaf in leaves):

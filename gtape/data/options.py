@@ -122,11 +122,8 @@ class Options(_Group):
         self.threading = self.experimental_threading = ThreadingOptions()
 
     def merge(self, options: Options) -> Options:
-        """These options, and where `options` sets one, that.
-
-        Raises:
-            TypeError: they are no tf.data.Options.
-        """
+        """These options, and where `options` sets one, that. Raises TypeError: they are no
+        tf.data.Options."""
         if not isinstance(options, Options):
             raise TypeError(f"merge takes tf.data.Options; got {shown(options)}")
         return self._merged(options)

@@ -372,11 +372,8 @@ class Ahead:
         self.ready.put((None, error))
 
     def elements(self) -> Elements[object]:
-        """What the thread computes.
-
-        Raises:
-            HandedBack: the next ones take no time: there is nothing to be gained by a thread.
-        """
+        """What the thread computes. Raises HandedBack: the next ones take no time: there is nothing
+        to be gained by a thread."""
         try:
             while True:
                 element, error = self.ready.get()

@@ -277,11 +277,7 @@ class TFRecordDatasetWriter:
         self._name, self._kind = local(filename), compression(compression_type)
 
     def write(self, dataset: Any) -> None:
-        """Write the elements of a dataset.
-
-        Raises:
-            TypeError: it is no dataset of scalar strings.
-        """
+        """Write the elements of a dataset. Raises TypeError: it is no dataset of scalar strings."""
         if not isinstance(dataset, Dataset):
             raise TypeError(f"Invalid `dataset.` Expected a `tf.data.Dataset` object but got "
                             f"{shown(dataset)}")

@@ -52,11 +52,8 @@ _ROWWISE = frozenset((
 
 def traced(function: Callable[..., object], specs: Sequence[Any], arrange: Callable[[Any], Any],
            shapes: Sequence[Any]) -> Any:
-    """The trace of a function of elements with leaves of these specs and shapes.
-
-    Raises:
-        Untraceable: there is none.
-    """
+    """The trace of a function of elements with leaves of these specs and shapes. Raises
+    Untraceable: there is none."""
     with init_scope(), on(CPU):
         # Its own states: variables and streams are inputs of the trace, so that a pass reads them
         # as they are then, not as they were while tracing.
@@ -217,12 +214,8 @@ class Undrawable(Exception):
 
 
 class Draws:
-    """The draws of a trace.
-
-    Raises:
-        Undrawable: it touches other state than random streams, or draws in a branch, or numbers
-            that depend on more than their place.
-    """
+    """The draws of a trace. Raises Undrawable: it touches other state than random streams, or draws
+    in a branch, or numbers that depend on more than their place."""
 
     def __init__(self, traced: Any) -> None:
         self._traced = traced

@@ -37,12 +37,8 @@ def bounds(x: RaggedTensor) -> list[int]:
 def bounding_shape(self: RaggedTensor, axis: object = None, name: str | None = None,
                    out_type: DTypeLike | None = None) -> Tensor:
     """The shape of the smallest dense tensor that holds it; one length of it for an `axis`, or
-    several for a list.
-
-    Raises:
-        InvalidArgumentError: no such axis.
-        TypeError: an out_type that is neither int32 nor int64.
-    """
+    several for a list. Raises InvalidArgumentError: no such axis; TypeError: an out_type that is
+    neither int32 nor int64."""
     dtype = self.row_splits.dtype if out_type is None else splits_dtype(out_type)
     lengths = np.array(bounds(self), dtype.np_dtype)
     if axis is not None:
@@ -230,11 +226,7 @@ def _unpadded(x: Tensor, padding: int, ragged_rank: int) -> RaggedTensor:
 
 def merge_dims(self: RaggedTensor, outer_axis: int, inner_axis: int) -> Any:
     """The axes from `outer_axis` to `inner_axis` as one: a RaggedTensor, or a tensor where none is
-    left ragged.
-
-    Raises:
-        ValueError: no such axes, or the outer lies within the inner.
-    """
+    left ragged. Raises ValueError: no such axes, or the outer lies within the inner."""
     rank = rank_of(self)
     outer, inner = as_int(outer_axis, "outer_axis"), as_int(inner_axis, "inner_axis")
     low, high = (a + rank if a < 0 else a for a in (outer, inner))

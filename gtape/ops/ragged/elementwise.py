@@ -43,12 +43,8 @@ def loose(x: TensorLike | CompositeTensor) -> Any:
 
 
 def same_rows(x: RaggedTensor, y: RaggedTensor) -> bool:
-    """Whether two have the same row splits for every ragged axis.
-
-    Raises:
-        ValueError: their row splits have different dtypes.
-        NotTraceableError: it is not known while tracing.
-    """
+    """Whether two have the same row splits for every ragged axis. Raises ValueError: their row
+    splits have different dtypes; NotTraceableError: it is not known while tracing."""
     mine, theirs = x.nested_row_splits, y.nested_row_splits
     if mine[0].dtype is not theirs[0].dtype:
         raise ValueError("the RaggedTensors have row splits of different dtypes; write "

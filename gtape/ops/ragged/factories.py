@@ -158,11 +158,8 @@ def _steps(first: np.ndarray, last: np.ndarray, step: np.ndarray) -> list[int]:
 
 
 def map_flat_values(op: Callable[..., object], *args: Any, **kwargs: Any) -> Any:
-    """`op` of the flat values of the RaggedTensors among the arguments, in their rows.
-
-    Raises:
-        ValueError: their rows differ, or `op` gives another number of values.
-    """
+    """`op` of the flat values of the RaggedTensors among the arguments, in their rows. Raises
+    ValueError: their rows differ, or `op` gives another number of values."""
     operands: list[RaggedTensor] = []
 
     def bare(value: TensorLike | CompositeTensor) -> Any:
@@ -196,11 +193,8 @@ def map_flat_values(op: Callable[..., object], *args: Any, **kwargs: Any) -> Any
 
 def row_splits_to_segment_ids(splits: TensorLike, name: str | None = None, out_type: object = None,
                               ) -> Tensor:
-    """The row of each value, of row splits.
-
-    Raises:
-        ValueError: they are no vector of int32 or int64, or empty.
-    """
+    """The row of each value, of row splits. Raises ValueError: they are no vector of int32 or
+    int64, or empty."""
     ends = parts.integers(splits, "splits")
     parts.check_splits(ends, None)
     ids = row_ids_(ends, count=int(host(ends)[-1]))
@@ -216,11 +210,8 @@ def segment_ids_to_row_splits(segment_ids: TensorLike, num_segments: int | None 
 
 def stack_dynamic_partitions(data: TensorLike, partitions: TensorLike, num_partitions: int,
                              name: str | None = None) -> RaggedTensor:
-    """Row p has the rows of `data` whose partition is p, in order.
-
-    Raises:
-        InvalidArgumentError: partitions outside [0, num_partitions), or not one for each row.
-    """
+    """Row p has the rows of `data` whose partition is p, in order. Raises InvalidArgumentError:
+    partitions outside [0, num_partitions), or not one for each row."""
     values = values_of(data)
     owner = host(index_tensor(partitions, "stack_dynamic_partitions", convert(0)))
     count = as_int(num_partitions, "stack_dynamic_partitions: num_partitions")

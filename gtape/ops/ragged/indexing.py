@@ -139,12 +139,9 @@ def _sliced(x: RaggedTensor, ends: np.ndarray, key: slice) -> RaggedTensor:
 
 def gather(params: TensorLike, indices: object, validate_indices: object = None, axis: Any = None,
            batch_dims: Any = 0, name: str | None = None) -> Any:
-    """Slices of `params` at `indices`; either may be ragged.
-
-    Raises:
-        InvalidArgumentError: an index out of range, or indices that are no integers.
-        ValueError: ragged params with an axis other than the first after the batch.
-    """
+    """Slices of `params` at `indices`; either may be ragged. Raises InvalidArgumentError: an index
+    out of range, or indices that are no integers; ValueError: ragged params with an axis other than
+    the first after the batch."""
     batch = as_int(batch_dims, "gather: batch_dims")
     at = batch if axis is None else as_int(axis, "gather: axis")
     if isinstance(indices, RaggedTensor) and not isinstance(params, RaggedTensor):
@@ -222,11 +219,8 @@ def _batched(params: Any, index: Any, batch: int) -> Any:
 
 def boolean_mask(data: TensorLike | CompositeTensor, mask: TensorLike | CompositeTensor,
                  name: str | None = None) -> Any:
-    """The values where `mask` is true, in rows: with a mask of rank r, of r - 1 ragged axes.
-
-    Raises:
-        ValueError: a scalar mask, or one that is not bool or does not fit.
-    """
+    """The values where `mask` is true, in rows: with a mask of rank r, of r - 1 ragged axes. Raises
+    ValueError: a scalar mask, or one that is not bool or does not fit."""
     chosen = mask if isinstance(mask, RaggedTensor) else convert(mask)
     if not chosen.dtype.is_bool:
         raise ValueError(f"boolean_mask: the mask must be bool; got {chosen.dtype.name}")

@@ -61,12 +61,9 @@ def _leveled(parts: Sequence[object], least: int) -> list[RaggedTensor]:
 
 
 def concat(values: TensorLike, axis: Any, name: str | None = None) -> Any:
-    """One after another along `axis`, whose lengths may differ from row to row.
-
-    Raises:
-        ValueError: the ranks differ, or there is no such axis.
-        InvalidArgumentError: the numbers of rows before that axis differ.
-    """
+    """One after another along `axis`, whose lengths may differ from row to row. Raises ValueError:
+    the ranks differ, or there is no such axis; InvalidArgumentError: the numbers of rows before
+    that axis differ."""
     if isinstance(values, RaggedTensor):
         return values
     parts = _values("concat", values)
@@ -108,10 +105,7 @@ def _one_level(parts: Sequence[Tensor | RaggedTensor]) -> list[Any]:
 
 def stack(values: TensorLike | CompositeTensor, axis: Any = 0, name: str | None = None) -> Any:
     """Tensors and RaggedTensors of one rank side by side along a new axis, rows of any lengths.
-
-    Raises:
-        ValueError: the ranks differ, there are none, or there is no such axis.
-    """
+    Raises ValueError: the ranks differ, there are none, or there is no such axis."""
     parts = _values("stack", values)
     at = _axis("stack", axis, rank_of(parts[0]) + 1)
     if all(rank_of(p) == 0 for p in parts):
@@ -120,11 +114,8 @@ def stack(values: TensorLike | CompositeTensor, axis: Any = 0, name: str | None 
 
 
 def tile(input: Any, multiples: IntsLike, name: str | None = None) -> Any:
-    """Repeated multiples[i] times along axis i.
-
-    Raises:
-        ValueError: there is not one number, 0 or more, for each axis.
-    """
+    """Repeated multiples[i] times along axis i. Raises ValueError: there is not one number, 0 or
+    more, for each axis."""
     counts = as_ints(multiples, "tile: multiples")
     if len(counts) != rank_of(input) or min(counts) < 0:
         raise ValueError(f"tile: multiples must have a number of 0 or more for each axis of "
@@ -161,11 +152,8 @@ def reverse(tensor: Any, axis: IntsLike, name: str | None = None) -> Any:
 
 
 def squeeze(input: TensorLike, axis: IntsLike | None = None, name: str | None = None) -> Any:
-    """Without the axes of length 1 given.
-
-    Raises:
-        ValueError: no axis is given, or one has another length.
-    """
+    """Without the axes of length 1 given. Raises ValueError: no axis is given, or one has another
+    length."""
     if axis is None:
         raise ValueError("squeeze: the axes of a RaggedTensor must be given")
     squeezed, rank = input, rank_of(input)

@@ -208,11 +208,8 @@ class RowPartition:
     @classmethod
     def from_uniform_row_length(cls, uniform_row_length: int, nvals: int | None = None,
                                 nrows: Any = None) -> RowPartition:
-        """Every row has `uniform_row_length` values.
-
-        Raises:
-            ValueError: neither how many values nor how many rows there are is given.
-        """
+        """Every row has `uniform_row_length` values. Raises ValueError: neither how many values nor
+        how many rows there are is given."""
         if nvals is None and nrows is None:
             raise ValueError("from_uniform_row_length needs nvals or nrows")
         length = as_int(uniform_row_length, "uniform_row_length")

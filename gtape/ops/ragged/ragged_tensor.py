@@ -129,11 +129,8 @@ class RaggedTensor(CompositeTensor):
     def from_uniform_row_length(cls, values: TensorLike | CompositeTensor, uniform_row_length: int,
                                 nrows: int | None = None, validate: bool = True,
                                 name: str | None = None) -> RaggedTensor:
-        """Every row has `uniform_row_length` values.
-
-        Raises:
-            ValueError: the values are not so many rows.
-        """
+        """Every row has `uniform_row_length` values. Raises ValueError: the values are not so many
+        rows."""
         inner = values_of(values)
         splits, length = parts.of_uniform_length(uniform_row_length, nrows, count_of(inner))
         return cls(inner, _beside(splits, inner), length, _KEY)
@@ -231,11 +228,8 @@ class RaggedTensor(CompositeTensor):
         return self._splits.spec.shape[0] - 1
 
     def _host(self) -> np.ndarray:
-        """The row splits in host memory.
-
-        Raises:
-            NotTraceableError: they are not known while tracing.
-        """
+        """The row splits in host memory. Raises NotTraceableError: they are not known while
+        tracing."""
         if self._ends is None:
             self._ends = host(self._splits)
         return self._ends
@@ -258,11 +252,8 @@ class RaggedTensor(CompositeTensor):
         return self._splits[1:]
 
     def row_lengths(self, axis: int = 1, name: str | None = None) -> Tensor | RaggedTensor:
-        """The length of each row; of inner rows, ragged, for axis 2 and more; `nrows` for 0.
-
-        Raises:
-            InvalidArgumentError: no such axis.
-        """
+        """The length of each row; of inner rows, ragged, for axis 2 and more; `nrows` for 0. Raises
+        InvalidArgumentError: no such axis."""
         (axis,) = normal_axes("row_lengths", as_int(axis, "row_lengths: axis"), len(self.shape))
         if axis == 0:
             return self.nrows()
@@ -289,11 +280,8 @@ class RaggedTensor(CompositeTensor):
     # ------------------------------------------------------------------ like this one
 
     def with_values(self, new_values: TensorLike | CompositeTensor) -> RaggedTensor:
-        """Rows of the same lengths with other values [n, …].
-
-        Raises:
-            ValueError: there are more or fewer of them.
-        """
+        """Rows of the same lengths with other values [n, …]. Raises ValueError: there are more or
+        fewer of them."""
         inner = values_of(new_values)
         if count_of(inner) != count_of(self._values):
             raise ValueError(f"with_values takes {count_of(self._values)} values, as many as there "
@@ -313,11 +301,7 @@ class RaggedTensor(CompositeTensor):
         return self.with_values(new_values)
 
     def with_row_splits_dtype(self, dtype: DTypeLike) -> RaggedTensor:
-        """The same with row splits of int32 or int64.
-
-        Raises:
-            ValueError: another dtype.
-        """
+        """The same with row splits of int32 or int64. Raises ValueError: another dtype."""
         wanted = parts.splits_dtype(dtype)
         inner = self._values
         if isinstance(inner, RaggedTensor):

@@ -101,11 +101,7 @@ def _segments(values: TensorLike | CompositeTensor, ids: Tensor, count: int,
 def grouped(name: str, data: TensorLike | CompositeTensor, segment_ids: Any, count: int,
             ) -> Tensor | RaggedTensor:
     """The unsorted segment function `name` of rows; of values, where the ids are ragged as they
-    are.
-
-    Raises:
-        InvalidArgumentError: there is not one id in [0, count) for each row.
-    """
+    are. Raises InvalidArgumentError: there is not one id in [0, count) for each row."""
     if isinstance(segment_ids, RaggedTensor):
         if not isinstance(data, RaggedTensor) or not np.array_equal(
                 data._host(), segment_ids._host()):

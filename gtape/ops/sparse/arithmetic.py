@@ -85,12 +85,8 @@ def _chosen(name: str, choose: Callable[..., Any], a: SparseTensor, b: SparseTen
 
 
 def maximum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The larger at every index that either has; the other counts as 0.
-
-    Raises:
-        InvalidArgumentError: the shapes or dtypes differ.
-        TypeError: one is not a SparseTensor.
-    """
+    """The larger at every index that either has; the other counts as 0. Raises
+    InvalidArgumentError: the shapes or dtypes differ; TypeError: one is not a SparseTensor."""
     return _chosen("maximum", scalars.maximum, sp_a, sp_b)
 
 
@@ -189,10 +185,7 @@ def sampled_addmm(indices: TensorLike, values: TensorLike, dense_shape: IntsLike
                   mat2: TensorLike, beta: float = 1.0, alpha: float = 1.0,
                   output_type: DTypeLike | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """beta · values + alpha · (mat1 @ mat2) at `indices` alone: (indices, values, dense_shape).
-
-    Raises:
-        InvalidArgumentError: the matrices do not fit the indices.
-    """
+    Raises InvalidArgumentError: the matrices do not fit the indices."""
     x = SparseTensor(indices, values, dense_shape)
     a, b = convert(mat1), convert(mat2)
     if len(x._lengths) != 2 or a.ndim != 2 or b.ndim != 2 or a.spec.shape[1] != b.spec.shape[0]:

@@ -164,10 +164,7 @@ def hashing(num_buckets: int, hash_key: int | None) -> tuple[int, int]:
 def cross_hashed(inputs: TensorLike, num_buckets: int = 0, hash_key: int | None = None,
                  name: str | None = None) -> SparseTensor:
     """`cross` with a hash in place of every string: int64, in [0, num_buckets) where that is given.
-
-    Raises:
-        InvalidArgumentError: the inputs do not fit, or `num_buckets` is negative.
-    """
+    Raises InvalidArgumentError: the inputs do not fit, or `num_buckets` is negative."""
     buckets, key = hashing(num_buckets, hash_key)
     items = as_items(inputs, "cross_hashed: inputs")
     if items and not any(isinstance(x, CompositeTensor) for x in items):

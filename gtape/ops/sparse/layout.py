@@ -48,11 +48,8 @@ def _axis(name: str, axis: int, rank: int) -> int:
 
 
 def reshape(sp_input: SparseTensor, shape: IntsLike, name: str | None = None) -> SparseTensor:
-    """The same values, in row-major order, in another shape; one length may be -1.
-
-    Raises:
-        InvalidArgumentError: the number of cells differs.
-    """
+    """The same values, in row-major order, in another shape; one length may be -1. Raises
+    InvalidArgumentError: the number of cells differs."""
     x = sparse(sp_input, "reshape")
     wanted = list(as_ints(shape, "reshape: shape"))
     total = math.prod(x._lengths)
@@ -71,11 +68,8 @@ def reshape(sp_input: SparseTensor, shape: IntsLike, name: str | None = None) ->
 
 
 def transpose(sp_input: SparseTensor, perm: object = None, name: str | None = None) -> SparseTensor:
-    """The axes in another order, the last first unless `perm` is given.
-
-    Raises:
-        ValueError: `perm` is no order of the axes.
-    """
+    """The axes in another order, the last first unless `perm` is given. Raises ValueError: `perm`
+    is no order of the axes."""
     x = sparse(sp_input, "transpose")
     rank = len(x._lengths)
     order = tuple(range(rank))[::-1] if perm is None else tuple(
@@ -89,11 +83,8 @@ def transpose(sp_input: SparseTensor, perm: object = None, name: str | None = No
 
 
 def expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | None = None) -> SparseTensor:
-    """A new axis of length 1, the last unless `axis` is given.
-
-    Raises:
-        InvalidArgumentError: no such axis.
-    """
+    """A new axis of length 1, the last unless `axis` is given. Raises InvalidArgumentError: no such
+    axis."""
     x = sparse(sp_input, "expand_dims")
     rank = len(x._lengths)
     at = _axis("expand_dims", -1 if axis is None else axis, rank + 1)
@@ -105,10 +96,7 @@ def expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | None = Non
 def slice(sp_input: SparseTensor, start: TensorLike, size: IntsLike, name: str | None = None,
           ) -> SparseTensor:
     """The box of lengths `size` that begins at `start`; what lies beyond the end is left out.
-
-    Raises:
-        InvalidArgumentError: not one number for each axis, or a negative one.
-    """
+    Raises InvalidArgumentError: not one number for each axis, or a negative one."""
     x = sparse(sp_input, "slice")
     low, lengths = lengths_of(start, "slice: start"), lengths_of(size, "slice: size")
     if not len(low) == len(lengths) == len(x._lengths):
@@ -123,11 +111,8 @@ def slice(sp_input: SparseTensor, start: TensorLike, size: IntsLike, name: str |
 
 def split(sp_input: Any = None, num_split: int | None = None, axis: Any = None,
           name: str | None = None) -> list[SparseTensor]:
-    """`num_split` pieces along `axis`; the first are longer by 1 where it is no divisor.
-
-    Raises:
-        InvalidArgumentError: the number is not in [1, the length of the axis].
-    """
+    """`num_split` pieces along `axis`; the first are longer by 1 where it is no divisor. Raises
+    InvalidArgumentError: the number is not in [1, the length of the axis]."""
     x = sparse(sp_input, "split")
     at = _axis("split", axis, len(x._lengths))
     parts, whole = as_int(num_split, "split: num_split"), x._lengths[at]
@@ -189,11 +174,8 @@ def _described(x: SparseTensor) -> str:
 
 
 def retain(sp_input: Any, to_retain: TensorLike) -> SparseTensor:
-    """The values where the bool vector `to_retain` is true.
-
-    Raises:
-        ValueError: there is not one bool for each value.
-    """
+    """The values where the bool vector `to_retain` is true. Raises ValueError: there is not one
+    bool for each value."""
     x = sparse(sp_input, "retain")
     chosen = convert(to_retain, None, x.values._t.device)
     if not chosen.dtype.is_bool or chosen.spec.shape != x.values.spec.shape:
@@ -206,12 +188,8 @@ def retain(sp_input: Any, to_retain: TensorLike) -> SparseTensor:
 def fill_empty_rows(sp_input: SparseTensor, default_value: SupportsFloat, name: str | None = None,
                     ) -> tuple[SparseTensor, Tensor]:
     """(the SparseTensor with `default_value` at the start of every row that has no value, bools
-    [rows]: which rows had none).
-
-    Raises:
-        TypeError: `default_value` does not fit the dtype.
-        InvalidArgumentError: a row index out of range.
-    """
+    [rows]: which rows had none). Raises TypeError: `default_value` does not fit the dtype;
+    InvalidArgumentError: a row index out of range."""
     x = sparse(sp_input, "fill_empty_rows")
     default = convert(default_value, x.dtype, x.values._t.device)
     rows, count = host(x.indices), x._lengths[0] if x._lengths else 1
@@ -231,10 +209,7 @@ def fill_empty_rows(sp_input: SparseTensor, default_value: SupportsFloat, name: 
 
 def reset_shape(sp_input: SparseTensor, new_shape: IntsLike | None = None) -> SparseTensor:
     """The same indices and values in a larger shape; the smallest that holds them unless given.
-
-    Raises:
-        InvalidArgumentError: `new_shape` is smaller along an axis, or has another rank.
-    """
+    Raises InvalidArgumentError: `new_shape` is smaller along an axis, or has another rank."""
     x = sparse(sp_input, "reset_shape")
     if new_shape is None:
         rows = host(x.indices)
@@ -294,10 +269,7 @@ def from_dense(tensor: TensorLike, name: str | None = None) -> SparseTensor:
 
 def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     """The same values with their indices in row-major order; equal indices stay as they came.
-
-    Raises:
-        InvalidArgumentError: the shape has 2**63 cells or more, and the function is traced.
-    """
+    Raises InvalidArgumentError: the shape has 2**63 cells or more, and the function is traced."""
     x = sparse(sp_input, "reorder")
     # A trace knows neither order nor keys: it sorts the numbers of the cells when it runs.
     if type(x.indices) is not EagerTensor:
@@ -314,12 +286,9 @@ def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
 
 
 def to_indicator(sp_input: SparseTensor, vocab_size: int, name: str | None = None) -> Tensor:
-    """Bools [..., vocab_size]: y[..., v] is whether v is among the values of the last axis.
-
-    Raises:
-        TypeError: the values are not integers.
-        InvalidArgumentError: a value is not in [0, vocab_size).
-    """
+    """Bools [..., vocab_size]: y[..., v] is whether v is among the values of the last axis. Raises
+    TypeError: the values are not integers; InvalidArgumentError: a value is not in [0,
+    vocab_size)."""
     x = sparse(sp_input, "to_indicator")
     if not x.dtype.is_integer:
         raise TypeError(f"to_indicator takes integer values, int32 or int64; got {x.dtype.name}")
@@ -335,12 +304,9 @@ def to_indicator(sp_input: SparseTensor, vocab_size: int, name: str | None = Non
 
 
 def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTensor:
-    """`op` of the values of the SparseTensors among the arguments, at their indices.
-
-    Raises:
-        ValueError: there is no SparseTensor among them, `op` gives another number of values, or
-            the indices or shapes of two of them differ.
-    """
+    """`op` of the values of the SparseTensors among the arguments, at their indices. Raises
+    ValueError: there is no SparseTensor among them, `op` gives another number of values, or the
+    indices or shapes of two of them differ."""
     as_function(op, "map_values: op")
     operands = [v for v in (*args, *kwargs.values()) if isinstance(v, SparseTensor)]
     if not operands:
@@ -361,11 +327,8 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTenso
 
 def eye(num_rows: int, num_columns: int | None = None, dtype: object = float32,
         name: str | None = None) -> SparseTensor:
-    """Ones on the diagonal of [num_rows, num_columns].
-
-    Raises:
-        InvalidArgumentError: a negative number.
-    """
+    """Ones on the diagonal of [num_rows, num_columns]. Raises InvalidArgumentError: a negative
+    number."""
     rows = as_int(num_rows, "eye: num_rows")
     columns = rows if num_columns is None else as_int(num_columns, "eye: num_columns")
     if rows < 0 or columns < 0:
@@ -378,11 +341,8 @@ def eye(num_rows: int, num_columns: int | None = None, dtype: object = float32,
 
 
 def mask(a: TensorLike, mask_indices: TensorLike, name: str | None = None) -> IndexedSlices:
-    """An IndexedSlices without the rows whose indices are in `mask_indices`.
-
-    Raises:
-        TypeError: `a` is none.
-    """
+    """An IndexedSlices without the rows whose indices are in `mask_indices`. Raises TypeError: `a`
+    is none."""
     if not isinstance(a, IndexedSlices):
         raise TypeError(f"tf.sparse.mask takes an IndexedSlices; got a {type(a).__name__}")
     at = host(a.indices)

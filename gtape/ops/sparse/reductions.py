@@ -73,11 +73,8 @@ def _segments(name: str, values: Tensor, ids: Tensor, count: int) -> Tensor:
 
 def reduce_sum(sp_input: SparseTensor, axis: IntsLike | None = None, keepdims: bool | None = None,
                output_is_sparse: bool = False, name: str | None = None) -> Tensor | SparseTensor:
-    """Σ over `axis` (all axes when None): dense, or a SparseTensor if `output_is_sparse`.
-
-    Raises:
-        InvalidArgumentError: no such axis.
-    """
+    """Σ over `axis` (all axes when None): dense, or a SparseTensor if `output_is_sparse`. Raises
+    InvalidArgumentError: no such axis."""
     return _reduced("reduce_sum", sparse(sp_input, "reduce_sum"), axis, keepdims, output_is_sparse)
 
 
@@ -94,11 +91,8 @@ def reduce_max(sp_input: SparseTensor, axis: IntsLike | None = None, keepdims: b
 
 
 def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The softmax over the values of the last axis, what is not there left out.
-
-    Raises:
-        ValueError: fewer than two axes.
-    """
+    """The softmax over the values of the last axis, what is not there left out. Raises ValueError:
+    fewer than two axes."""
     x = sparse(sp_input, "softmax")
     if len(x._lengths) < 2:
         raise ValueError(f"tf.sparse.softmax takes two axes or more; got {list(x.shape)}")

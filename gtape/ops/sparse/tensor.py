@@ -89,10 +89,7 @@ class SparseTensor(CompositeTensor):
     @classmethod
     def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
         """A SparseTensor as it is, or one of an object with `indices`, `values` and `dense_shape`.
-
-        Raises:
-            TypeError: it has none of these.
-        """
+        Raises TypeError: it has none of these."""
         if isinstance(sparse_tensor_value, SparseTensor):
             return sparse_tensor_value
         try:
@@ -145,11 +142,7 @@ class SparseTensor(CompositeTensor):
         return self._values.device
 
     def with_values(self, new_values: Any) -> SparseTensor:
-        """`new_values` at the same indices.
-
-        Raises:
-            ValueError: there is not one for each index.
-        """
+        """`new_values` at the same indices. Raises ValueError: there is not one for each index."""
         values = convert(new_values, None, self._values._t.device)
         if values.spec.shape != self._values.spec.shape:
             raise ValueError(f"with_values takes one value for each index, "
@@ -188,11 +181,7 @@ class SparseTensor(CompositeTensor):
         return SparseTensorSpec(self.shape, self.dtype)
 
     def _rows_(self) -> list[SparseTensor]:
-        """The slices along the first axis, without it.
-
-        Raises:
-            ValueError: there is no axis.
-        """
+        """The slices along the first axis, without it. Raises ValueError: there is no axis."""
         if not self._lengths:
             raise ValueError("a SparseTensor without axes has no rows")
         at, lengths = host(self._indices), self._lengths[1:]
@@ -225,12 +214,8 @@ class SparseTensor(CompositeTensor):
 
 
 def times(x: SparseTensor, other: Any, function: Callable[..., Any]) -> SparseTensor:
-    """function(x, other) at the indices of x; `other` is dense, and broadcast.
-
-    Raises:
-        CompositeOperand: `other` is sparse.
-        ValueError: it does not broadcast to the shape of x.
-    """
+    """function(x, other) at the indices of x; `other` is dense, and broadcast. Raises
+    CompositeOperand: `other` is sparse; ValueError: it does not broadcast to the shape of x."""
     dense = convert_like(other, x._values._t, function.__name__)
     if not dense.ndim:
         return x._with(function(x._values, dense))
@@ -294,11 +279,7 @@ class SparseTensorSpec(ShapedSpec, CompositeSpec):
 
     @classmethod
     def from_value(cls, value: Any) -> SparseTensorSpec:
-        """The spec of a SparseTensor.
-
-        Raises:
-            TypeError: it is none.
-        """
+        """The spec of a SparseTensor. Raises TypeError: it is none."""
         if not isinstance(value, SparseTensor):
             raise TypeError(f"SparseTensorSpec.from_value takes a SparseTensor; got {shown(value)}")
         return cls(value.shape, value.dtype)

@@ -34,11 +34,8 @@ def _characters(text: bytes) -> list[int]:
 
 @per_value
 def length(input: TensorLike, unit: str = "BYTE", name: str | None = None) -> Tensor:
-    """How many bytes, or UTF-8 characters, each string has: int32.
-
-    Raises:
-        InvalidArgumentError: no strings, or another unit than 'BYTE' and 'UTF8_CHAR'.
-    """
+    """How many bytes, or UTF-8 characters, each string has: int32. Raises InvalidArgumentError: no
+    strings, or another unit than 'BYTE' and 'UTF8_CHAR'."""
     one_of("tf.strings.length: unit", unit, _UNITS)
     count: Callable[[bytes], int] = len
     if unit == "UTF8_CHAR":
@@ -75,10 +72,7 @@ def strip(input: TensorLike, name: str | None = None) -> Tensor:
 
 def join(inputs: TensorLike, separator: str = "", name: str | None = None) -> Any:
     """The strings of several tensors of one shape, or scalars, put together element by element.
-
-    Raises:
-        InvalidArgumentError: no strings, or their shapes differ.
-    """
+    Raises InvalidArgumentError: no strings, or their shapes differ."""
     items = as_items(inputs, "tf.strings.join: inputs")
     ragged = next((x for x in items if hasattr(x, "with_flat_values")), None)
     if ragged is not None:
@@ -116,11 +110,8 @@ def _flat(value: Any, like: RaggedTensor) -> Tensor:
 
 def reduce_join(inputs: Any, axis: IntsLike | None = None, keepdims: bool = False,
                 separator: str = "", name: str | None = None) -> Tensor:
-    """The strings along axes put together; along a list of axes, the first changes fastest.
-
-    Raises:
-        InvalidArgumentError: no strings, an axis outside the rank, or one named twice.
-    """
+    """The strings along axes put together; along a list of axes, the first changes fastest. Raises
+    InvalidArgumentError: no strings, an axis outside the rank, or one named twice."""
     if hasattr(inputs, "with_flat_values"):
         if axis is None and not keepdims:
             return reduce_join(inputs.flat_values, None, False, separator)
@@ -203,11 +194,8 @@ def substr(input: TensorLike, pos: TensorLike, len: TensorLike, unit: str = "BYT
 
 def unsorted_segment_join(inputs: TensorLike, segment_ids: TensorLike, num_segments: TensorLike,
                           separator: Any = "", name: str | None = None) -> Tensor:
-    """The strings of each segment put together, in the order in which they come.
-
-    Raises:
-        InvalidArgumentError: an id outside [0, num_segments), or the shapes do not fit.
-    """
+    """The strings of each segment put together, in the order in which they come. Raises
+    InvalidArgumentError: an id outside [0, num_segments), or the shapes do not fit."""
     x, ids = strings(inputs, "unsorted_segment_join"), convert(segment_ids)
     if not ids.dtype.is_integer:
         raise InvalidArgumentError(f"tf.strings.unsorted_segment_join: segment_ids must be "

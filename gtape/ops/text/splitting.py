@@ -87,11 +87,8 @@ def split(input: TensorLike | CompositeTensor, sep: str | None = None, maxsplit:
 
 
 def bytes_split(input: TensorLike, name: str | None = None) -> Any:
-    """The bytes of each string: a vector of one, a RaggedTensor of several.
-
-    Raises:
-        InvalidArgumentError: no strings.
-    """
+    """The bytes of each string: a vector of one, a RaggedTensor of several. Raises
+    InvalidArgumentError: no strings."""
     return _rows("bytes_split", input,
                  lambda text: [(text[i:i + 1],) for i in range(len(text))], [string])[0]
 

@@ -64,11 +64,8 @@ def of_all(name: str, function: Callable[[list[Any]], Any], x: Tensor, dtype: DT
 
 
 def known(name: str, *tensors: Tensor) -> list[np.ndarray]:
-    """The values of tensors, where the shape of a result depends on them.
-
-    Raises:
-        NotTraceableError: they are not known while a function is traced; it then runs eagerly.
-    """
+    """The values of tensors, where the shape of a result depends on them. Raises NotTraceableError:
+    they are not known while a function is traced; it then runs eagerly."""
     # The number of pieces is a shape, which a trace must know: the function is run in Python
     # instead.
     if symbolic(*tensors):
