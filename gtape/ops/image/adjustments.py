@@ -33,11 +33,7 @@ if TYPE_CHECKING:
 
 
 def of_rank(name: str, value: TensorLike, ranks: tuple[int, ...] = (3, 4)) -> Tensor:
-    """A tensor of images.
-
-    Raises:
-        ValueError: it has another rank.
-    """
+    """A tensor of images. Raises ValueError: it has another rank."""
     x = convert(value)
     if x.ndim not in ranks:
         raise ValueError(f"{name} takes images [n, h, w, c] or [h, w, c]; got {x.spec}")
@@ -196,11 +192,7 @@ def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
-    """The one channel three times.
-
-    Raises:
-        ValueError: the last axis has not one channel.
-    """
+    """The one channel three times. Raises ValueError: the last axis has not one channel."""
     x = convert(images)
     if not x.ndim or x.spec.shape[-1] != 1:
         raise ValueError(f"grayscale_to_rgb takes images with 1 channel in the last axis; got "

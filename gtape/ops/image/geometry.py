@@ -37,11 +37,7 @@ def _picked(x: Tensor, rows: tuple[str, int | None, int | None, int | None],
 
 
 def flip_left_right(image: TensorLike) -> Tensor:
-    """The columns in reverse order.
-
-    Raises:
-        ValueError: not three or four axes.
-    """
+    """The columns in reverse order. Raises ValueError: not three or four axes."""
     return _picked(_checked("flip_left_right", image), WHOLE_AXIS, _BACKWARDS)
 
 

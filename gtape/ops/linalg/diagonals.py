@@ -311,11 +311,7 @@ def band_part(input: TensorLike, num_lower: int, num_upper: int, name: str | Non
 
 
 def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
-    """y[i…, i…] = diagonal[i…], and 0 elsewhere.
-
-    Raises:
-        InvalidArgumentError: a scalar.
-    """
+    """y[i…, i…] = diagonal[i…], and 0 elsewhere. Raises InvalidArgumentError: a scalar."""
     x = convert(diagonal)
     if not x.ndim:
         raise InvalidArgumentError("tensor_diag needs rank 1 or more; got a scalar")
@@ -326,11 +322,7 @@ def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
 
 
 def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
-    """y[i…] = input[i…, i…].
-
-    Raises:
-        InvalidArgumentError: the shape is not some shape twice.
-    """
+    """y[i…] = input[i…, i…]. Raises InvalidArgumentError: the shape is not some shape twice."""
     x = convert(input)
     half = x.ndim // 2
     shape = x.spec.shape[:half]

@@ -144,11 +144,7 @@ def _adjoint(x: Tensor, transposed: bool, adjoint: bool) -> tuple[Tensor, bool]:
 def matvec(a: TensorLike, b: TensorLike, transpose_a: bool = False, adjoint_a: bool = False,
            a_is_sparse: bool = False, b_is_sparse: bool = False, name: str | None = None,
            ) -> Tensor:
-    """y[…,i] = Σⱼ a[…,i,j] b[…,j].
-
-    Raises:
-        InvalidArgumentError: as `matmul`.
-    """
+    """y[…,i] = Σⱼ a[…,i,j] b[…,j]. Raises InvalidArgumentError: as `matmul`."""
     # As a matrix of one column: one op, and one set of rules and kernels, for both.
     x, y = pair("matvec", a, b)
     return squeeze(matmul(x, expand_dims(y, -1), transpose_a, adjoint_a=adjoint_a), -1)

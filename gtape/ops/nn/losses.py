@@ -326,7 +326,8 @@ def _same_shape(name: str, labels: TensorLike, logits: TensorLike) -> tuple[Tens
     if labels is None or logits is None:
         raise ValueError(f"{name} needs both labels and logits; got labels={shown(labels)}, "
                          f"logits={shown(logits)}")
-    x, z = pair(name, logits, labels)
+    # Labels first: integers beside logits that are lists too are refused, as in TensorFlow.
+    z, x = pair(name, labels, logits)
     if x.spec.shape != z.spec.shape:
         raise ValueError(f"{name}: logits and labels must have the same shape; got logits "
                          f"{x.spec}, labels {z.spec}. Reshape one of them")
@@ -414,11 +415,7 @@ l2_loss_.cases = [case((2, 3)), case(())]
 
 
 def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
-    """Σ t² / 2 over all elements.
-
-    Raises:
-        InvalidArgumentError: not real floating numbers.
-    """
+    """Σ t² / 2 over all elements. Raises InvalidArgumentError: not real floating numbers."""
     return l2_loss_(convert(t))
 
 

@@ -1,4 +1,4 @@
-"""softmax, log_softmax and sparsemax: scores to probabilities along an axis."""
+"""softmax and log_softmax: scores to probabilities along an axis."""
 
 from __future__ import annotations
 

@@ -91,6 +91,18 @@ def test_sigmoid_cross_entropy():
     np.testing.assert_allclose(d_labels, [0, -100, 100])
 
 
+@pytest.mark.parametrize("function", [
+    tf.nn.sigmoid_cross_entropy_with_logits,
+    lambda labels, logits: tf.nn.weighted_cross_entropy_with_logits(labels, logits, 2.0),
+    tf.nn.log_poisson_loss])
+def test_integers_beside_floats_are_refused_where_both_are_lists(function):
+    # As in TensorFlow, which converts each by itself; beside a tensor they take its dtype.
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        function([0, 1], [0.5, -0.5])
+    expected = function([0.0, 1.0], [0.5, -0.5])
+    np.testing.assert_allclose(function([0, 1], tf.constant([0.5, -0.5])), expected)
+
+
 def test_weighted_cross_entropy():
     loss, (d_labels, d_logits) = _gradients(
         lambda z, x: tf.nn.weighted_cross_entropy_with_logits(z, x, pos_weight=2.0), [1.0], [0.0])
