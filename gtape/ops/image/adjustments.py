@@ -102,9 +102,7 @@ def adjust_contrast(images: TensorLike, contrast_factor: TensorLike) -> Tensor:
     No gradient is registered for it: differentiating it is a LookupError, until
     `tf.RegisterGradient("AdjustContrastv2")` gives one.
 
-    Raises:
-        InvalidArgumentError: fewer than three axes, or the factor is no floating scalar.
-    """
+    Raises InvalidArgumentError: fewer than three axes, or the factor is no floating scalar."""
     x = convert(images)
     factor = convert(contrast_factor if is_tensor(contrast_factor) else as_float(
         contrast_factor, "adjust_contrast: contrast_factor"), float32, x._t.device)
@@ -118,10 +116,7 @@ def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
 
 def adjust_gamma(image: TensorLike, gamma: object = 1, gain: object = 1) -> Tensor:
     """gain · image ** gamma, for values in [0, 1].
-
-    Raises:
-        InvalidArgumentError: a negative gamma, where it is known while tracing.
-    """
+    Raises InvalidArgumentError: a negative gamma, where it is known while tracing."""
     given = convert(gamma)
     if not given.dtype.is_integer and not given.dtype.is_floating:
         raise InvalidArgumentError(f"adjust_gamma: gamma must be real; got {given.spec}")
@@ -133,10 +128,7 @@ def adjust_gamma(image: TensorLike, gamma: object = 1, gain: object = 1) -> Tens
 
 def per_image_standardization(image: TensorLike) -> Tensor:
     """(x - mean) / max(std, 1 / √n) for each image of n numbers, float32 (float16 stays).
-
-    Raises:
-        ValueError: fewer than three axes.
-    """
+    Raises ValueError: fewer than three axes."""
     x = convert(image)
     if x.ndim < 3:
         raise ValueError(f"per_image_standardization takes images [..., h, w, c]; got {x.spec}")
@@ -173,10 +165,7 @@ _LUMA = np.array([0.2989, 0.5870, 0.1140], np.float32)
 
 def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
     """0.2989 red + 0.5870 green + 0.1140 blue, with one channel.
-
-    Raises:
-        ValueError: the last axis has not three channels.
-    """
+    Raises ValueError: the last axis has not three channels."""
     x = convert(images)
     if not x.ndim or x.spec.shape[-1] != 3:
         raise ValueError(f"rgb_to_grayscale takes images with 3 channels in the last axis; got "
@@ -202,10 +191,7 @@ def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
 
 def psnr(a: TensorLike, b: TensorLike, max_val: Any, name: str | None = None) -> Tensor:
     """20 log₁₀(max) - 10 log₁₀(mean (a - b)²) in dB, for each pair of images.
-
-    Raises:
-        InvalidArgumentError: the shapes do not broadcast.
-    """
+    Raises InvalidArgumentError: the shapes do not broadcast."""
     peak = as_float(max_val, "psnr: max_val")
     x, y = convert(a), convert(b)
     # In units of the floats that both images become.
@@ -289,9 +275,7 @@ def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
     The value is the largest of the three, the saturation 1 - smallest / largest, and the hue the
     angle on the colour wheel, in turns. Differentiable.
 
-    Raises:
-        InvalidArgumentError: not floating, or the last axis has not three channels.
-    """
+    Raises InvalidArgumentError: not floating, or the last axis has not three channels."""
     x = _three_floats("rgb_to_hsv", images)
     return stack_(*_to_hsv(x), axis=x.ndim - 1)
 
@@ -301,9 +285,7 @@ def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
 
     Differentiable, where TensorFlow has no gradient.
 
-    Raises:
-        InvalidArgumentError: not floating, or the last axis has not three channels.
-    """
+    Raises InvalidArgumentError: not floating, or the last axis has not three channels."""
     x = _three_floats("hsv_to_rgb", images)
     return _from_hsv(unstack_(x, axis=x.ndim - 1))
 
@@ -339,10 +321,7 @@ def adjust_hue(image: TensorLike, delta: SupportsFloat, name: str | None = None)
 def adjust_saturation(image: TensorLike, saturation_factor: TensorLike, name: str | None = None,
                       ) -> Tensor:
     """Saturation times a factor, at most 1; integer images are scaled to [0, 1].
-
-    Raises:
-        InvalidArgumentError: no images with three channels.
-    """
+    Raises InvalidArgumentError: no images with three channels."""
     factor = convert(saturation_factor)
 
     def more(parts: list[Tensor]) -> list[Tensor]:
@@ -374,9 +353,7 @@ def _mixing(name: str, weights: np.ndarray, doc: str) -> Callable[[TensorLike], 
 
 _FROM_RGB = """Brightness and the two colours of {}, of red, green and blue; channels last.
 
-    Raises:
-        InvalidArgumentError: not floating, or the last axis has not three channels.
-    """
+    Raises InvalidArgumentError: not floating, or the last axis has not three channels."""
 rgb_to_yuv = _mixing("rgb_to_yuv", _YUV, _FROM_RGB.format("PAL"))
 yuv_to_rgb = _mixing("yuv_to_rgb", np.linalg.inv(_YUV), "`rgb_to_yuv` undone. Raises as it.")
 rgb_to_yiq = _mixing("rgb_to_yiq", _TO_YIQ, _FROM_RGB.format("NTSC"))

@@ -147,10 +147,7 @@ def _crop(value: TensorLike, size: Sequence[int], source: Source) -> Tensor:
 def random_crop(value: TensorLike, size: Any, seed: int | None = None, name: str | None = None,
                 ) -> Tensor:
     """A block of `size` at a random place of `value`, each place with the same chance.
-
-    Raises:
-        InvalidArgumentError: the value has no such block.
-    """
+    Raises InvalidArgumentError: the value has no such block."""
     return _crop(value, size, stream(seed))
 
 

@@ -69,10 +69,7 @@ def crop_to_bounding_box(image: TensorLike, offset_height: SupportsIndex,
                          offset_width: SupportsIndex, target_height: SupportsIndex,
                          target_width: SupportsIndex) -> Tensor:
     """The box of the target size whose first corner is at the offsets.
-
-    Raises:
-        ValueError: the box is empty or not inside the image.
-    """
+    Raises ValueError: the box is empty or not inside the image."""
     name = "crop_to_bounding_box"
     x = _checked(name, image)
     top, left, height, width = _box(name, offset_height, offset_width, target_height, target_width)
@@ -87,10 +84,7 @@ def pad_to_bounding_box(image: TensorLike, offset_height: SupportsIndex,
                         offset_width: SupportsIndex, target_height: SupportsIndex,
                         target_width: SupportsIndex) -> Tensor:
     """Zeros of the target size with the image at the offsets.
-
-    Raises:
-        ValueError: the image does not fit into the target.
-    """
+    Raises ValueError: the image does not fit into the target."""
     name = "pad_to_bounding_box"
     x = _checked(name, image)
     top, left, height, width = _box(name, offset_height, offset_width, target_height, target_width)
@@ -113,10 +107,7 @@ def _box(name: str, *numbers: Any) -> tuple[int, ...]:
 
 def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
     """The middle of the image: `central_fraction` of its height and of its width.
-
-    Raises:
-        ValueError: the fraction is not in (0, 1].
-    """
+    Raises ValueError: the fraction is not in (0, 1]."""
     x = _checked("central_crop", image)
     fraction = as_float(central_fraction, "central_crop: central_fraction")
     if not 0 < fraction <= 1:
@@ -131,10 +122,7 @@ def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
 
 def resize_with_crop_or_pad(image: TensorLike, target_height: int, target_width: int) -> Tensor:
     """The image in the middle of the target: cut where it is larger, with zeros where smaller.
-
-    Raises:
-        ValueError: a target below 1.
-    """
+    Raises ValueError: a target below 1."""
     x = _checked("resize_with_crop_or_pad", image)
     height, width = _box("resize_with_crop_or_pad", target_height, target_width)
     if height < 1 or width < 1:
@@ -150,10 +138,7 @@ def resize_with_crop_or_pad(image: TensorLike, target_height: int, target_width:
 
 def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
     """(dy, dx) of images [n, h, w, c]: each pixel taken from the next; 0 in the last row, column.
-
-    Raises:
-        ValueError: not four axes.
-    """
+    Raises ValueError: not four axes."""
     x = of_rank("image_gradients", image, (4,))
     rows, columns = x.spec.shape[1:3]
     dy, dx = x[:, 1:] - x[:, :-1], x[:, :, 1:] - x[:, :, :-1]

@@ -170,10 +170,7 @@ def resize(images: TensorLike, size: IntsLike, method: str = "bilinear",
 def resize_with_pad(image: TensorLike, target_height: int, target_width: int,
                     method: str = "bilinear", antialias: bool = False) -> Tensor:
     """The largest image of the same proportions that fits into the target, zeros around it.
-
-    Raises:
-        ValueError: a target below 1, an unknown method, or no images.
-    """
+    Raises ValueError: a target below 1, an unknown method, or no images."""
     x = of_rank("resize_with_pad", image)
     height = as_int(target_height, "resize_with_pad: target_height")
     width = as_int(target_width, "resize_with_pad: target_width")
@@ -245,9 +242,7 @@ def crop_and_resize(image: TensorLike, boxes: TensorLike, box_indices: Any, crop
         method: "bilinear" or "nearest".
         extrapolation_value: what is beyond the image.
 
-    Raises:
-        InvalidArgumentError: shapes or dtypes do not fit, or a box has no image.
-    """
+    Raises InvalidArgumentError: shapes or dtypes do not fit, or a box has no image."""
     x, places, owners, size = _check_boxes(image, boxes, box_indices, crop_size, method)
     count, height, width, channels = x.spec.shape
     corners = [expand_dims(places[:, i], -1) for i in range(4)]

@@ -234,9 +234,7 @@ def diag(diagonal: TensorLike, name: str = "diag", k: Any = 0, num_rows: int = -
         align: 'RIGHT_LEFT' puts the diagonals above the main one to the right of their row and
             those below to the left.
 
-    Raises:
-        InvalidArgumentError: the sizes do not fit.
-    """
+    Raises InvalidArgumentError: the sizes do not fit."""
     x = convert(diagonal)
     if not x.ndim:
         raise InvalidArgumentError("diag needs rank 1 or more; got a scalar")
@@ -273,10 +271,7 @@ def _number(value: Any, x: Tensor) -> Any:
 def diag_part(input: TensorLike, name: str = "diag_part", k: Any = 0, padding_value: float = 0,
               align: str = "RIGHT_LEFT") -> Tensor:
     """The diagonals of matrices; see `diag` for k and align. Unused places hold `padding_value`.
-
-    Raises:
-        InvalidArgumentError: a rank below 2, or no such diagonal.
-    """
+    Raises InvalidArgumentError: a rank below 2, or no such diagonal."""
     x = convert(input)
     return diag_part_(x, padding=_number(padding_value, x), **_attrs("diag_part", k, align))
 
@@ -284,10 +279,7 @@ def diag_part(input: TensorLike, name: str = "diag_part", k: Any = 0, padding_va
 def set_diag(input: TensorLike, diagonal: TensorLike, name: str = "set_diag", k: int = 0,
              align: str = "RIGHT_LEFT") -> Tensor:
     """`input` with its diagonals replaced; see `diag` for k and align.
-
-    Raises:
-        InvalidArgumentError: shapes or dtypes do not fit.
-    """
+    Raises InvalidArgumentError: shapes or dtypes do not fit."""
     x, d = pair("set_diag", input, diagonal)
     return set_diag_(x, d, **_attrs("set_diag", k, align))
 
@@ -295,10 +287,7 @@ def set_diag(input: TensorLike, diagonal: TensorLike, name: str = "set_diag", k:
 def band_part(input: TensorLike, num_lower: int, num_upper: int, name: str | None = None) -> Tensor:
     """`input` within `num_lower` diagonals below and `num_upper` above the main one, 0 elsewhere;
     a negative number keeps all.
-
-    Raises:
-        InvalidArgumentError: a rank below 2, or more diagonals than there are.
-    """
+    Raises InvalidArgumentError: a rank below 2, or more diagonals than there are."""
     x = convert(input)
     _matrix("band_part", x.spec)
     lower = as_int(num_lower, "band_part: num_lower")
@@ -335,10 +324,7 @@ def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
 
 def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
     """The vector product a × b over the last axis, which has length 3.
-
-    Raises:
-        InvalidArgumentError: the shapes differ or do not end in 3, or dtypes differ.
-    """
+    Raises InvalidArgumentError: the shapes differ or do not end in 3, or dtypes differ."""
     return cross_(*pair("cross", a, b))
 
 

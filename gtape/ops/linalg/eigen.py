@@ -95,9 +95,7 @@ def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     Only the lower triangle is read, and the gradient lies in it. Both have the dtype of `tensor`:
     those of complex matrices are complex, with imaginary parts 0.
 
-    Raises:
-        InvalidArgumentError: not square.
-    """
+    Raises InvalidArgumentError: not square."""
     e, v = eigh_(convert(tensor))
     return cast(e, v.dtype), v
 
@@ -146,10 +144,7 @@ eig_.cases = [case(_WELL, dtypes=("float64",))]
 
 def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(e, v): complex eigenvalues, and eigenvectors of length 1 as columns, of square matrices.
-
-    Raises:
-        InvalidArgumentError: not square.
-    """
+    Raises InvalidArgumentError: not square."""
     return eig_(convert(tensor))
 
 
@@ -234,9 +229,7 @@ def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True
     Args:
         full_matrices: u and v square, where they are thin otherwise.
 
-    Raises:
-        InvalidArgumentError: a rank below 2, or integers.
-    """
+    Raises InvalidArgumentError: a rank below 2, or integers."""
     x = convert(tensor)
     if not compute_uv:
         return singular_values(x)
@@ -302,7 +295,5 @@ def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) 
     Args:
         full_matrices: q square, where it has min(m, n) columns otherwise.
 
-    Raises:
-        InvalidArgumentError: a rank below 2, or integers.
-    """
+    Raises InvalidArgumentError: a rank below 2, or integers."""
     return Qr(*qr_(convert(input), full=bool(full_matrices)))

@@ -106,10 +106,7 @@ cofactor_change_.cases = [case(WELL, (3, 3)), case((3, 3), (3, 3), dtypes=_COMPL
 def det(input: TensorLike, name: str | None = None) -> Tensor:
     """The determinants of square matrices. The gradient is the cofactor matrix, for singular
     matrices too.
-
-    Raises:
-        InvalidArgumentError: not square.
-    """
+    Raises InvalidArgumentError: not square."""
     return det_(convert(input))
 
 
@@ -161,19 +158,13 @@ slogdet_.cases = [case(WELL), case((2, 3, 3)), case((3, 3), dtypes=_COMPLEX)]
 
 def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
     """(sign, log|det|) of square matrices: det without overflow.
-
-    Raises:
-        InvalidArgumentError: not square; or, for the gradient, singular.
-    """
+    Raises InvalidArgumentError: not square; or, for the gradient, singular."""
     return LogMatrixDeterminant(*slogdet_(convert(input)))
 
 
 def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     """log det of Hermitian positive definite matrices, by Cholesky's method.
-
-    Raises:
-        InvalidArgumentError: not square, or not positive definite.
-    """
+    Raises InvalidArgumentError: not square, or not positive definite."""
     # That of L is real and positive; its imaginary parts are zeros.
     diagonal = real(diag_part_(cholesky_(convert(matrix))))
     return 2.0 * reduce_sum_(log(diagonal), axis=(diagonal.ndim - 1,))
@@ -193,9 +184,7 @@ def matrix_rank(a: TensorLike, tol: TensorLike | None = None, validate_args: boo
             for each matrix is [..., 1]. Unless given it is max(m, n) times the largest singular
             value times the dtype's rounding unit.
 
-    Raises:
-        InvalidArgumentError: a rank below 2, or integers.
-    """
+    Raises InvalidArgumentError: a rank below 2, or integers."""
     x = convert(a)
     if x.ndim < 2:
         raise InvalidArgumentError(f"matrix_rank needs rank 2 or more; got {x.spec}")
@@ -263,28 +252,19 @@ square_root_.cases = [case(WELL), case([WELL, WELL]),
 
 def expm(input: TensorLike, name: str | None = None) -> Tensor:
     """The matrix exponential of square matrices.
-
-    Raises:
-        InvalidArgumentError: not square, or integers.
-    """
+    Raises InvalidArgumentError: not square, or integers."""
     return expm_(convert(input))
 
 
 def logm(input: TensorLike, name: str | None = None) -> Tensor:
     """The principal logarithm of square complex matrices.
-
-    Raises:
-        InvalidArgumentError: not square, real, or singular.
-    """
+    Raises InvalidArgumentError: not square, real, or singular."""
     return logm_(convert(input))
 
 
 def matrix_square_root(input: TensorLike, name: str | None = None) -> Tensor:
     """The principal square root of square matrices; nan for real matrices that have no real one.
-
-    Raises:
-        InvalidArgumentError: not square, or singular.
-    """
+    Raises InvalidArgumentError: not square, or singular."""
     return square_root_(convert(input))
 
 

@@ -164,10 +164,7 @@ def _matrix_norm(x: Tensor, order: float, axes: Axes) -> Tensor:
 def normalize(tensor: TensorLike, ord: str = "euclidean", axis: IntsLike | None = None,
               name: str | None = None) -> tuple[Tensor, Tensor]:
     """(tensor / norm, norm), the norm with its axes kept as length 1.
-
-    Raises:
-        ValueError, InvalidArgumentError: as `norm`.
-    """
+    Raises ValueError, InvalidArgumentError: as `norm`."""
     x = convert(tensor)
     length = norm(x, ord=ord, axis=axis, keepdims=True)
     return x / cast(length, x.dtype), length
@@ -176,10 +173,7 @@ def normalize(tensor: TensorLike, ord: str = "euclidean", axis: IntsLike | None 
 def l2_normalize(x: TensorLike, axis: object = None, epsilon: float = 1e-12,
                  name: str | None = None, dim: object = None) -> Tensor:
     """x / √max(Σ|x|², epsilon) over `axis` (all axes when None).
-
-    Raises:
-        InvalidArgumentError: no such axis, or not floating or complex.
-    """
+    Raises InvalidArgumentError: no such axis, or not floating or complex."""
     tensor = convert(x)
     # `dim` is the name of the argument before TensorFlow 2.
     axes = normal_axes("l2_normalize", axes_of(dim if axis is None else axis), tensor.ndim)
@@ -190,10 +184,7 @@ def l2_normalize(x: TensorLike, axis: object = None, epsilon: float = 1e-12,
 def global_norm(t_list: TensorLike, name: str | None = None) -> Tensor:
     """√Σ‖t‖² over the tensors of a list; None entries are skipped, and of IndexedSlices the
     values are taken as they are, repeated rows not added.
-
-    Raises:
-        TypeError: `t_list` is not a sequence.
-    """
+    Raises TypeError: `t_list` is not a sequence."""
     if isinstance(t_list, (str, Tensor)) or not isinstance(t_list, (list, tuple)):
         raise TypeError(f"global_norm takes a list of tensors; got {type(t_list).__name__}")
     tensors = [convert(item.values if isinstance(item, IndexedSlices) else item)
@@ -210,10 +201,7 @@ def global_norm(t_list: TensorLike, name: str | None = None) -> Tensor:
 def reduce_euclidean_norm(input_tensor: TensorLike, axis: IntsLike | None = None,
                           keepdims: bool = False, name: str | None = None) -> Tensor:
     """√(Σ |x|²) over `axis`, in the dtype of x; its gradient is 0 where it is 0.
-
-    Raises:
-        InvalidArgumentError: no such axis, or bools.
-    """
+    Raises InvalidArgumentError: no such axis, or bools."""
     x, axes = prepared("reduce_euclidean_norm", input_tensor, axis)
     # Integers: the root in float64, its fraction cut off.
     wide = cast_(x, dtype=dtypes.float64) if x.dtype.is_integer else x

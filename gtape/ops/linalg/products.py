@@ -153,10 +153,7 @@ def matvec(a: TensorLike, b: TensorLike, transpose_a: bool = False, adjoint_a: b
 def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: bool = False,
                      ) -> Tensor:
     """The last two axes exchanged, conjugated if asked.
-
-    Raises:
-        InvalidArgumentError: a rank below 2.
-    """
+    Raises InvalidArgumentError: a rank below 2."""
     x = convert(a)
     if x.ndim < 2:
         raise InvalidArgumentError(f"matrix_transpose needs rank 2 or more; got {x.spec}")

@@ -100,10 +100,7 @@ inv_.cases = [case(WELL), case([WELL, WELL]), case((0, 0)), case((2, 2), dtypes=
 
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The inverse of square matrices, or of their conjugate transposes.
-
-    Raises:
-        InvalidArgumentError: not square, or singular.
-    """
+    Raises InvalidArgumentError: not square, or singular."""
     y = inv_(convert(input))
     return adjoint_of(y) if adjoint else y
 
@@ -162,10 +159,7 @@ solve_.cases = [case(WELL, (3, 2)), case([WELL, WELL], (3, 1)), case(WELL, (2, 3
 def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None,
           ) -> Tensor:
     """x with matrix x = rhs, or with the conjugate transpose of the matrix.
-
-    Raises:
-        InvalidArgumentError: not square, singular, or shapes or dtypes that do not fit.
-    """
+    Raises InvalidArgumentError: not square, singular, or shapes or dtypes that do not fit."""
     a, b = pair("solve", matrix, rhs)
     return solve_(conj(a) if adjoint else a, b, transpose=bool(adjoint))
 
@@ -202,10 +196,7 @@ triangular_solve_.cases = [
 def triangular_solve(matrix: TensorLike, rhs: TensorLike, lower: bool = True, adjoint: bool = False,
                      name: str | None = None) -> Tensor:
     """x with T x = rhs, or Tᴴ x = rhs, where T is the lower or upper triangle of `matrix`.
-
-    Raises:
-        InvalidArgumentError: not square, a zero on the diagonal, or shapes that do not fit.
-    """
+    Raises InvalidArgumentError: not square, a zero on the diagonal, or shapes that do not fit."""
     a, b = pair("triangular_solve", matrix, rhs)
     return triangular_solve_(conj(a) if adjoint else a, b, lower=bool(lower),
                              transpose=bool(adjoint))
@@ -220,9 +211,7 @@ def banded_triangular_solve(bands: TensorLike, rhs: TensorLike, lower: bool = Tr
             to the right of its row. Upper: the highest first and the main one last, aligned to
             the left.
 
-    Raises:
-        InvalidArgumentError: as `triangular_solve`.
-    """
+    Raises InvalidArgumentError: as `triangular_solve`."""
     x, b = pair("banded_triangular_solve", bands, rhs)
     if x.ndim < 2 or x.spec.shape[-2] > x.spec.shape[-1]:
         raise InvalidArgumentError(f"banded_triangular_solve: the bands must be [..., count, n] "
@@ -261,18 +250,13 @@ def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
 
     Only the lower triangle is read; the gradient is Hermitian.
 
-    Raises:
-        InvalidArgumentError: not square, or not positive definite.
-    """
+    Raises InvalidArgumentError: not square, or not positive definite."""
     return cholesky_(convert(input))
 
 
 def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -> Tensor:
     """x with L Lᴴ x = rhs, given the Cholesky factor L.
-
-    Raises:
-        InvalidArgumentError: as `triangular_solve`.
-    """
+    Raises InvalidArgumentError: as `triangular_solve`."""
     factor, b = pair("cholesky_solve", chol, rhs)
     # L y = rhs, then Lᴴ x = y.
     return triangular_solve(factor, triangular_solve(factor, b), adjoint=True)

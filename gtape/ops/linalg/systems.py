@@ -104,10 +104,7 @@ def _permuted(x: Tensor, order: Tensor) -> Tensor:
 
 def lu(input: TensorLike, output_idx_type: DType = dtypes.int32, name: str | None = None) -> Lu:
     """(lu, p) with input[p] = L U: L below the diagonal (its own diagonal is ones), U above.
-
-    Raises:
-        InvalidArgumentError: not square.
-    """
+    Raises InvalidArgumentError: not square."""
     return Lu(*lu_(convert(input), index=as_dtype(output_idx_type)))
 
 
@@ -131,10 +128,7 @@ def lu_reconstruct(lower_upper: Tensor, perm: Tensor, validate_args: bool = Fals
 def lu_solve(lower_upper: Tensor, perm: Tensor, rhs: TensorLike, validate_args: bool = False,
              name: str | None = None) -> Tensor:
     """x with a x = rhs, given the factors of a.
-
-    Raises:
-        InvalidArgumentError: shapes that do not fit, or a singular matrix.
-    """
+    Raises InvalidArgumentError: shapes that do not fit, or a singular matrix."""
     x, order = _factors("lu_solve", lower_upper, perm)
     b = convert_like(rhs, x._t, "lu_solve")
     lower, upper = _triangles(x)
@@ -179,9 +173,7 @@ def pinv(a: TensorLike, rcond: float | None = None, validate_args: bool = False,
             dtype's rounding unit unless given. Where it cuts off values that are not 0, the
             gradient is that of the singular values and vectors, which must be distinct.
 
-    Raises:
-        InvalidArgumentError: a rank below 2, or integers.
-    """
+    Raises InvalidArgumentError: a rank below 2, or integers."""
     x = convert(a)
     matrix_spec("pinv", x.spec)
     rounding = float(10 * max(x.spec.shape[-2:]) * np.finfo(x.dtype.real_dtype.np_dtype).eps)
@@ -219,9 +211,7 @@ def lstsq(matrix: TensorLike, rhs: TensorLike, l2_regularizer: float = 0.0, fast
         fast: solve the normal equations by Cholesky's method, which needs full rank and squares
             the condition number; otherwise use singular values, without regularizer.
 
-    Raises:
-        InvalidArgumentError: shapes or dtypes do not fit; or fast and not of full rank.
-    """
+    Raises InvalidArgumentError: shapes or dtypes do not fit; or fast and not of full rank."""
     a, b = pair("lstsq", matrix, rhs)
     matrix_spec("lstsq", a.spec)
     if b.ndim < 2:
@@ -364,10 +354,7 @@ def tridiagonal_solve(diagonals: TensorLike, rhs: TensorLike, diagonals_format: 
 def tridiagonal_matmul(diagonals: TensorLike, rhs: TensorLike, diagonals_format: str = "compact",
                        name: str | None = None) -> Tensor:
     """T rhs, T tridiagonal, rhs [..., n, columns]; see `tridiagonal_solve` for the forms of T.
-
-    Raises:
-        InvalidArgumentError: shapes or dtypes that do not fit.
-    """
+    Raises InvalidArgumentError: shapes or dtypes that do not fit."""
     name = "tridiagonal_matmul"
     upper, main, lower = _diagonals(name, diagonals, diagonals_format)
     main, x = pair(name, main, rhs)

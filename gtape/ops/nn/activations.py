@@ -167,9 +167,7 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
 
     Hendrycks & Gimpel 2016, arXiv:1606.08415.
 
-    Raises:
-        InvalidArgumentError: not real floating numbers.
-    """
+    Raises InvalidArgumentError: not real floating numbers."""
     return gelu_tanh_(features) if approximate else gelu_(features)
 
 

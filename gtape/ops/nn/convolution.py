@@ -263,9 +263,7 @@ def conv2d(input: TensorLike, filters: TensorLike, strides: IntsLike, padding: T
         padding: 'VALID'; 'SAME', which makes the result ceil(size / stride) long with the odd
             cell at the end; or pairs (before, after) for each axis.
 
-    Raises:
-        InvalidArgumentError: ranks, channels, dtypes, strides or paddings that do not fit.
-    """
+    Raises InvalidArgumentError: ranks, channels, dtypes, strides or paddings that do not fit."""
     return _convolve("conv2d", input, filters, strides, padding, data_format, dilations, 2)
 
 
@@ -403,9 +401,7 @@ def depthwise_conv2d(input: TensorLike, filter: TensorLike, strides: IntsLike, p
 
     The result has C M channels, the M of one input channel together. Other arguments as `conv2d`.
 
-    Raises:
-        InvalidArgumentError: ranks, channels, dtypes, strides or paddings that do not fit.
-    """
+    Raises InvalidArgumentError: ranks, channels, dtypes, strides or paddings that do not fit."""
     name = "depthwise_conv2d"
     x, kernel, _ = _operands(name, input, filter, 2)
     windows = Windows(name, x.spec.shape, kernel.spec.shape[:2], strides, padding, data_format,
@@ -417,10 +413,7 @@ def separable_conv2d(input: TensorLike, depthwise_filter: TensorLike, pointwise_
                      strides: IntsLike, padding: str, data_format: str | None = None,
                      dilations: IntsLike | None = None, name: str | None = None) -> Tensor:
     """`depthwise_conv2d`, then a convolution with `pointwise_filter` [1, 1, C M, F].
-
-    Raises:
-        InvalidArgumentError: as `depthwise_conv2d`, or the pointwise filter is not 1 by 1.
-    """
+    Raises InvalidArgumentError: as `depthwise_conv2d`, or the pointwise filter is not 1 by 1."""
     name = "separable_conv2d"
     y = depthwise_conv2d(input, depthwise_filter, strides, padding, data_format, dilations)
     point = convert_like(pointwise_filter, y._t, name)

@@ -267,9 +267,7 @@ def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, ax
     The gradient for the logits is softmax - labels even where labels do not sum to 1; labels get
     the gradient -log softmax. Labels are cast to the dtype of the logits.
 
-    Raises:
-        InvalidArgumentError: shapes that do not fit, no such axis, integer logits.
-    """
+    Raises InvalidArgumentError: shapes that do not fit, no such axis, integer logits."""
     name = "softmax_cross_entropy_with_logits"
     x = convert(logits)
     # Not like the logits: integer labels are allowed, and cast.
@@ -393,9 +391,7 @@ def log_poisson_loss(targets: TensorLike, log_input: TensorLike, compute_full_lo
     Args:
         compute_full_loss: add Stirling's approximation of log z! for targets above 1.
 
-    Raises:
-        ValueError: shapes that differ.
-    """
+    Raises ValueError: shapes that differ."""
     z, c = _same_shape("log_poisson_loss", targets, log_input)
     loss = poisson_loss_(z, c)
     return loss + stirling_(z) if compute_full_loss else loss
@@ -423,10 +419,7 @@ def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
 def compute_average_loss(per_example_loss: TensorLike, sample_weight: TensorLike | None = None,
                          global_batch_size: int | None = None) -> Tensor:
     """Σ loss / batch size, each example weighted; 0 for an empty batch.
-
-    Raises:
-        ValueError: the loss is a scalar, or the batch size is negative.
-    """
+    Raises ValueError: the loss is a scalar, or the batch size is negative."""
     loss = convert(per_example_loss)
     if not loss.ndim:
         raise ValueError(f"compute_average_loss: per_example_loss must have rank 1 or more; got "

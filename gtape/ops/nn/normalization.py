@@ -34,9 +34,7 @@ def batch_normalization(x: TensorLike, mean: TensorLike, variance: TensorLike,
 
     Ioffe & Szegedy 2015, arXiv:1502.03167.
 
-    Raises:
-        InvalidArgumentError: shapes or dtypes that do not combine.
-    """
+    Raises InvalidArgumentError: shapes or dtypes that do not combine."""
     given = convert(x)
     name = "batch_normalization"
     parts = (mean, variance, offset, scale)
@@ -271,9 +269,7 @@ def local_response_normalization(input: TensorLike, depth_radius: int = 5, bias:
     Krizhevsky, Sutskever & Hinton 2012, "ImageNet classification with deep convolutional neural
     networks".
 
-    Raises:
-        InvalidArgumentError: `input` is not [N, H, W, C].
-    """
+    Raises InvalidArgumentError: `input` is not [N, H, W, C]."""
     x = convert(input)
     if x.ndim != 4:
         raise InvalidArgumentError(f"local_response_normalization: the input must have rank 4, "

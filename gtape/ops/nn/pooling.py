@@ -367,10 +367,7 @@ def erosion2d(value: TensorLike, filters: TensorLike, strides: IntsLike, padding
               ) -> Tensor:
     """y[n, i, j, c] = min over a, b of x[n, i s + a d, j s + b d, c] - filters[a, b, c], with the
     filter mirrored as TensorFlow does: the negative of the dilation of -x.
-
-    Raises:
-        InvalidArgumentError, ValueError: as `dilation2d`.
-    """
+    Raises InvalidArgumentError, ValueError: as `dilation2d`."""
     x, kernel = pair("erosion2d", value, filters)
     require_rank("erosion2d", "the filter", kernel.spec, 3)
     mirrored = kernel[::-1, ::-1]

@@ -69,9 +69,7 @@ def isotonic_regression(inputs: TensorLike, decreasing: bool = True, axis: IntsL
     Pool adjacent violators: Ayer et al. 1955, "An empirical distribution function for sampling
     with incomplete information". The gradient is averaged over each piece.
 
-    Raises:
-        InvalidArgumentError: a scalar, not real floating numbers, or no such axis.
-    """
+    Raises InvalidArgumentError: a scalar, not real floating numbers, or no such axis."""
     x = convert(inputs)
     if not x.ndim or not x.dtype.is_floating:
         raise InvalidArgumentError(f"isotonic_regression takes real floating tensors of rank 1 or "
@@ -153,9 +151,7 @@ def fake_quant_with_min_max_args(inputs: TensorLike, min: float = -6, max: float
     The gradient passes unchanged between the bounds and is 0 outside (Bengio, Léonard &
     Courville 2013, arXiv:1308.3432; the grid: Jacob et al. 2017, arXiv:1712.05877).
 
-    Raises:
-        InvalidArgumentError: not float32, min >= max, or num_bits outside [2, 16].
-    """
+    Raises InvalidArgumentError: not float32, min >= max, or num_bits outside [2, 16]."""
     if not min < max:
         raise InvalidArgumentError(f"fake_quant: min must be less than max; got {min}, {max}")
     return _fake_quant(inputs, float(min), float(max), num_bits, narrow_range)

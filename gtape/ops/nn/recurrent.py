@@ -41,9 +41,7 @@ def lstm(x: TensorLike, weights: TensorLike, h: TensorLike, c: TensorLike,
     Returns:
         A list of h, and the last state, [h, c].
 
-    Raises:
-        InvalidArgumentError: shapes that do not fit.
-    """
+    Raises InvalidArgumentError: shapes that do not fit."""
     *outputs, c = _lstm(x, weights, h, c, return_sequences)
     return outputs, [outputs[-1], c]
 
@@ -70,9 +68,7 @@ def gru(x: TensorLike, weights: TensorLike, bias: TensorLike, h: TensorLike,
     Returns:
         A list of h, and the last state, [h].
 
-    Raises:
-        InvalidArgumentError: shapes that do not fit.
-    """
+    Raises InvalidArgumentError: shapes that do not fit."""
     outputs = _gru(x, weights, bias, h, return_sequences)
     return outputs, outputs[-1:]
 

@@ -107,10 +107,7 @@ softmax_grad_.cases = [case((2, 3), (2, 3), axis=1), case((2, 3), (2, 3), axis=0
 @takes_composites
 def softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
     """eˣ / Σ eˣ along `axis` (the last one when None), without overflow.
-
-    Raises:
-        InvalidArgumentError: no such axis, a scalar, or not real floating numbers.
-    """
+    Raises InvalidArgumentError: no such axis, a scalar, or not real floating numbers."""
     x, at = _prepared("softmax", logits, axis)
     return softmax_(x, axis=at)
 
@@ -159,9 +156,6 @@ log_softmax_grad_.cases = [case((2, 3), (2, 3), axis=1), case((2, 3), (2, 3), ax
 
 def log_softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
     """x - log Σ eˣ along `axis` (the last one when None), without overflow.
-
-    Raises:
-        InvalidArgumentError: no such axis, a scalar, or not real floating numbers.
-    """
+    Raises InvalidArgumentError: no such axis, a scalar, or not real floating numbers."""
     x, at = _prepared("log_softmax", logits, axis)
     return log_softmax_(x, axis=at)

@@ -194,10 +194,7 @@ def linear_to_mel_weight_matrix(num_mel_bins: int = 20, num_spectrogram_bins: in
                                 name: str | None = None) -> Tensor:
     """[num_spectrogram_bins, num_mel_bins]: triangles equally spaced on the mel scale, by which a
     spectrogram is multiplied.
-
-    Raises:
-        ValueError: no bins, or edges that are not 0 <= lower < upper <= sample_rate / 2.
-    """
+    Raises ValueError: no bins, or edges that are not 0 <= lower < upper <= sample_rate / 2."""
     bins = as_int(num_mel_bins, "num_mel_bins")
     count = as_int(num_spectrogram_bins, "num_spectrogram_bins")
     rate = as_float(sample_rate, "sample_rate")
@@ -227,10 +224,7 @@ def linear_to_mel_weight_matrix(num_mel_bins: int = 20, num_spectrogram_bins: in
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: TensorLike, name: str | None = None,
                                     ) -> Tensor:
     """Mel-frequency cepstral coefficients: dct of type 2 over the last axis, times 1/√(2N).
-
-    Raises:
-        ValueError: no bins.
-    """
+    Raises ValueError: no bins."""
     x = convert(log_mel_spectrograms)
     bins = x.spec.shape[-1] if x.ndim else 0
     if not bins:

@@ -318,10 +318,7 @@ def _moved(name: str, x: Any, axes: IntsLike, extra: int) -> Tensor:
 
 def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """`x` with the zero frequency, first along each of `axes`, moved to the middle.
-
-    Raises:
-        InvalidArgumentError: no such axis.
-    """
+    Raises InvalidArgumentError: no such axis."""
     return _moved("fftshift", x, axes, 0)
 
 

@@ -97,10 +97,7 @@ kaiser_bessel_derived_window = _by_beta(
 
 def vorbis_window(window_length: int, dtype: object = float32, name: str | None = None) -> Tensor:
     """w[n] = sin(π/2 sin²(π (n + 0.5) / N)).
-
-    Raises:
-        InvalidArgumentError: a dtype that is not floating.
-    """
+    Raises InvalidArgumentError: a dtype that is not floating."""
     def formula(count: int) -> np.ndarray:
         phase = math.pi * (np.arange(count) + 0.5) / max(count, 1)
         return np.sin(math.pi / 2 * np.sin(phase) ** 2)
@@ -163,9 +160,7 @@ def frame(signal: TensorLike, frame_length: int, frame_step: int, pad_end: bool 
     Returns:
         The axis replaced by two: frames, and places in a frame.
 
-    Raises:
-        InvalidArgumentError: a length or step below 1, or no such axis.
-    """
+    Raises InvalidArgumentError: a length or step below 1, or no such axis."""
     x = convert(signal)
     length = _positive(frame_length, "frame: frame_length")
     step = _positive(frame_step, "frame: frame_step")
@@ -196,10 +191,7 @@ def _filled_end(x: Tensor, count: int, value: int) -> Tensor:
 
 def overlap_and_add(signal: TensorLike, frame_step: int, name: str | None = None) -> Tensor:
     """The signal whose frames [..., frames, frame_length] are `frame_step` apart, overlaps added.
-
-    Raises:
-        InvalidArgumentError: a rank below 2, or a step below 1.
-    """
+    Raises InvalidArgumentError: a rank below 2, or a step below 1."""
     x = convert(signal)
     if x.ndim < 2:
         raise InvalidArgumentError(f"overlap_and_add needs rank 2 or more; got {x.spec}")
@@ -229,9 +221,7 @@ def stft(signals: TensorLike, frame_length: int, frame_step: int, fft_length: An
     Returns:
         Complex [..., frames, fft_length // 2 + 1].
 
-    Raises:
-        InvalidArgumentError: not real floating, or a length or step below 1.
-    """
+    Raises InvalidArgumentError: not real floating, or a length or step below 1."""
     x = convert(signals)
     length = _positive(frame_length, "stft: frame_length")
     y = frame(x, length, frame_step, pad_end=pad_end)
@@ -244,10 +234,7 @@ def inverse_stft(stfts: TensorLike, frame_length: int, frame_step: int, fft_leng
                  window_fn: Window = hann_window, name: str | None = None) -> Tensor:
     """The signal of frames' spectra, overlaps added; exact when `window_fn` is that of
     `inverse_stft_window_fn`.
-
-    Raises:
-        InvalidArgumentError: not complex, or a length or step below 1.
-    """
+    Raises InvalidArgumentError: not complex, or a length or step below 1."""
     spectra = convert(stfts)
     length = _positive(frame_length, "inverse_stft: frame_length")
     y = irfft(spectra, [_transform_length(fft_length, length, "inverse_stft")])
@@ -262,10 +249,7 @@ def inverse_stft_window_fn(frame_step: int, forward_window_fn: Callable[..., Ten
     """The window for `inverse_stft` that undoes `stft` with `forward_window_fn`: the forward
     window divided by the sum of squares of all windows over a place, and 0 where that is 0
     (Griffin & Lim 1984).
-
-    Raises:
-        InvalidArgumentError: a step below 1.
-    """
+    Raises InvalidArgumentError: a step below 1."""
     step = _positive(frame_step, "inverse_stft_window_fn: frame_step")
 
     def window(frame_length: int, dtype: DType = float32) -> Tensor:
