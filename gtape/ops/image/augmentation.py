@@ -18,14 +18,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_float, as_ints, named
 from gtape.ops.elementwise import scalars as s
-from gtape.ops.image import geometry
-from gtape.ops.image.adjustments import (
-    adjust_brightness,
-    adjust_contrast,
-    adjust_hue,
-    adjust_saturation,
-    of_rank,
-)
+from gtape.ops.image import adjustments, geometry
 from gtape.ops.indexing.gathering import gather_
 from gtape.ops.random.draws import drawn
 from gtape.ops.random.functions import Source, stateless, stream, uniform
@@ -47,7 +40,7 @@ def _named(what: str, streamed: _Function, by_seed: _Function, doc: str, raises:
 # ---------------------------------------------------------------- flips
 def _flips(what: str, flip: _Function, lines: str) -> tuple[_Function, _Function]:
     def change(name: str, image: TensorLike, source: Source) -> Tensor:
-        x = of_rank(name, image)
+        x = adjustments.of_rank(name, image)
         count = x.spec.shape[:1] if x.ndim == 4 else ()
         turned = s.less(uniform(source, count, 0.0, 1.0, dtypes.float32), 0.5)
         if count:
@@ -118,11 +111,13 @@ def _factors(what: str, adjust: _Function) -> tuple[_Function, _Function]:
 
 
 random_brightness, stateless_random_brightness = _shifts(
-    "brightness", adjust_brightness, np.inf, "a negative max_delta")
+    "brightness", adjustments.adjust_brightness, np.inf, "a negative max_delta")
 # Half a turn of the colour wheel reaches all of it.
-random_hue, stateless_random_hue = _shifts("hue", adjust_hue, 0.5, "max_delta outside [0, 0.5]")
-random_contrast, stateless_random_contrast = _factors("contrast", adjust_contrast)
-random_saturation, stateless_random_saturation = _factors("saturation", adjust_saturation)
+random_hue, stateless_random_hue = _shifts(
+    "hue", adjustments.adjust_hue, 0.5, "max_delta outside [0, 0.5]")
+random_contrast, stateless_random_contrast = _factors("contrast", adjustments.adjust_contrast)
+random_saturation, stateless_random_saturation = _factors(
+    "saturation", adjustments.adjust_saturation)
 
 
 # ---------------------------------------------------------------- crops

@@ -24,21 +24,8 @@ from gtape.numerics.arrays import working
 from gtape.numerics.sums import squares, total
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, one_dtype, taken
-from gtape.ops.elementwise.scalars import (
-    divide,
-    divide_no_nan,
-    exp,
-    log,
-    log1p,
-    multiply,
-    real_abs,
-    scalar_function,
-    scalar_op,
-    sigmoid,
-    square,
-    subtract,
-    where,
-)
+from gtape.ops.elementwise import scalars as s
+from gtape.ops.elementwise.scalars import scalar_function, scalar_op
 from gtape.ops.indexing.gathering import within_
 from gtape.ops.linalg.products import pair
 from gtape.ops.nn.activations import relu
@@ -75,8 +62,8 @@ def softmax_cross_entropy_(xp: ArrayModule, logits: Array, labels: Array) -> tup
 def _(logits: Tensor, labels: object) -> Any:
     last = logits.ndim - 1
     z, terms, sums = exponentials(logits, last)
-    loss = reduce_sum_(multiply(labels, subtract(log(sums), z)), axis=(last,))
-    return loss, divide(terms, sums)
+    loss = reduce_sum_(s.multiply(labels, s.subtract(s.log(sums), z)), axis=(last,))
+    return loss, s.divide(terms, sums)
 
 
 @softmax_cross_entropy_.infer
@@ -120,7 +107,7 @@ def cross_entropy_grad_(xp: ArrayModule, a: Array, probs: Array, labels: Array) 
 
 
 cross_entropy_grad_.defined(lambda a, probs, labels:
-                            multiply(expand_dims(a, -1), subtract(probs, labels)))
+                            s.multiply(expand_dims(a, -1), s.subtract(probs, labels)))
 cross_entropy_grad_.infer(lambda a, probs, labels: probs)
 cross_entropy_grad_.on_cuda("kernels.softmax.cross_entropy_grad")
 cross_entropy_grad_.vjp(a=lambda g, probs, labels:
@@ -177,8 +164,8 @@ def _(logits: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
     last = logits.ndim - 1
     labels = within_(labels, low=0, high=logits.spec.shape[last], what=_EVERY_LABEL)
     z, terms, sums = exponentials(logits, last)
-    loss = subtract(reshape_(log(sums), shape=labels.spec.shape), pick_class_(z, labels))
-    return loss, divide(terms, sums)
+    loss = s.subtract(reshape_(s.log(sums), shape=labels.spec.shape), pick_class_(z, labels))
+    return loss, s.divide(terms, sums)
 
 
 @sparse_softmax_cross_entropy_.infer
@@ -207,7 +194,7 @@ def sparse_cross_entropy_grad_(xp: ArrayModule, a: Array, probs: Array, labels: 
 @sparse_cross_entropy_grad_.defined
 def _(a: Tensor, probs: Tensor, labels: object) -> Any:
     chosen = cast_(is_class(labels, probs.spec.shape[-1]), dtype=probs.dtype)
-    return multiply(expand_dims(a, -1), subtract(probs, chosen))
+    return s.multiply(expand_dims(a, -1), s.subtract(probs, chosen))
 
 
 sparse_cross_entropy_grad_.infer(lambda a, probs, labels: probs)
@@ -225,7 +212,7 @@ def pick_class_(xp: ArrayModule, x: Array, labels: Array) -> Array:
 
 @pick_class_.defined
 def _(x: Tensor, labels: Tensor) -> Tensor:
-    chosen = where(is_class(labels, x.spec.shape[-1]), x, 0.0)
+    chosen = s.where(is_class(labels, x.spec.shape[-1]), x, 0.0)
     return reduce_sum_(chosen, axis=(x.ndim - 1,))
 
 
@@ -242,7 +229,7 @@ def place_class_(xp: ArrayModule, x: Array, labels: Array, *, classes: int) -> A
 
 
 place_class_.defined(lambda x, labels, *, classes:
-                     where(is_class(labels, classes), expand_dims(x, -1), 0.0))
+                     s.where(is_class(labels, classes), expand_dims(x, -1), 0.0))
 place_class_.infer(lambda x, labels, *, classes: x.reshaped((*x.shape, classes)))
 place_class_.vjp(x=lambda g, labels: pick_class_(g, labels))
 
@@ -317,7 +304,7 @@ sigmoid_cross_entropy_ = scalar_op(
     "sigmoid_cross_entropy(x, z)", numpy=_sigmoid_cross_entropy, types="real_float",
     cuda="larger(x, 0) - x * z + log1p(exp(-absolute(x)))",
     doc="-z log σ(x) - (1 - z) log(1 - σ(x)), without overflow.",
-    d_x=lambda g, x, z: g * (sigmoid(x) - z), d_z=lambda g, x: -g * x)
+    d_x=lambda g, x, z: g * (s.sigmoid(x) - z), d_z=lambda g, x: -g * x)
 
 
 def _same_shape(name: str, labels: TensorLike, logits: TensorLike) -> tuple[Tensor, Tensor]:
@@ -347,7 +334,7 @@ def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None,
 def _weighted_cross_entropy(x: Any, z: Any, q: Any) -> Expr:
     """(1 - z) x + (1 + (q - 1) z) softplus(-x)."""
     # relu and abs have the slope 0 at 0, which is part of TensorFlow's gradient here.
-    return (1 - z) * x + (1 + (q - 1) * z) * (log1p(exp(-real_abs(x))) + relu(-x))
+    return (1 - z) * x + (1 + (q - 1) * z) * (s.log1p(s.exp(-s.real_abs(x))) + relu(-x))
 
 
 weighted_cross_entropy_ = scalar_function(_weighted_cross_entropy, types="real_float",
@@ -370,14 +357,14 @@ def weighted_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike,
 # ---------------------------------------------------------------- other losses
 def _poisson_loss(z: Any, c: Any) -> Expr:
     """e^c - z c."""
-    return exp(c) - c * z
+    return s.exp(c) - c * z
 
 
 def _stirling(z: Any) -> Expr:
     """z log z - z + log(2π z) / 2 for z > 1, else 0: Stirling's approximation of log z!."""
     # Not where 0 <= z <= 1, as in TensorFlow: it is off by 0.08 at z = 1, where log z! is 0.
-    full = z * log(z) - z + 0.5 * log((2 * math.pi) * z)
-    return where((z >= 0) & (z <= 1), 0, full)
+    full = z * s.log(z) - z + 0.5 * s.log((2 * math.pi) * z)
+    return s.where((z >= 0) & (z <= 1), 0, full)
 
 
 poisson_loss_ = scalar_function(_poisson_loss, types="real_float", name="log_poisson_loss")
@@ -403,7 +390,7 @@ def l2_loss_(xp: ArrayModule, t: Array) -> Array:
     return xp.asarray(squares(working(xp, t)) * 0.5).astype(t.dtype)
 
 
-l2_loss_.defined(lambda t: multiply(reduce_sum_(square(t), axis=tuple(range(t.ndim))), 0.5))
+l2_loss_.defined(lambda t: s.multiply(reduce_sum_(s.square(t), axis=tuple(range(t.ndim))), 0.5))
 
 l2_loss_.infer(lambda t: taken("l2_loss", "real floating tensors", t).reshaped(()))
 l2_loss_.vjp(t=lambda g, t: g * t)
@@ -435,7 +422,7 @@ def compute_average_loss(per_example_loss: TensorLike, sample_weight: TensorLike
         raise ValueError(f"compute_average_loss: global_batch_size must not be negative; "
                          f"got {size}")
     # An empty batch has the loss 0, not nan.
-    return divide_no_nan(reduce_sum(loss), convert_like(float(size), loss._t, "batch size"))
+    return s.divide_no_nan(reduce_sum(loss), convert_like(float(size), loss._t, "batch size"))
 
 
 def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
