@@ -264,16 +264,13 @@ class Strategy:
             return fn(*args, **(kwargs or {}))
 
     def reduce(self, reduce_op: str | ReduceOp, value: object, axis: IntsLike | None) -> Any:
-        """The values of the one replica, also reduced over `axis` unless that is None.
+        """The values of the one replica, also reduced over `axis` unless that is None. Raises
+        ValueError: another `reduce_op`; RuntimeError: it is called in a replica.
 
         Args:
             reduce_op: ReduceOp.SUM or MEAN, or their names.
             value: a nest of tensors.
             axis: the axis, or axes, of examples in a batch.
-
-        Raises:
-            ValueError: another `reduce_op`.
-            RuntimeError: it is called in a replica.
         """
         _require_cross_replica()
         op = _reduce_op(reduce_op)
@@ -338,10 +335,7 @@ class _Placed(Strategy):
 
 class OneDeviceStrategy(_Placed):
     """One replica on `device`: inside its scope, and in what it runs, tensors are made there.
-
-    Raises:
-        InvalidArgumentError: there is no such device.
-    """
+    Raises InvalidArgumentError: there is no such device."""
 
     def __init__(self, device: str) -> None:
         super().__init__(device)
@@ -349,10 +343,7 @@ class OneDeviceStrategy(_Placed):
 
 class MirroredStrategy(_Placed):
     """One replica, on the one device of `devices`, or else on that where tensors are made anyway.
-
-    Raises:
-        InvalidArgumentError: several devices, or one that is not there.
-    """
+    Raises InvalidArgumentError: several devices, or one that is not there."""
 
     def __init__(self, devices: Any = None, cross_device_ops: object = None) -> None:
         names = [devices] if isinstance(devices, str) else list(devices or ())

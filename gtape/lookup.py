@@ -42,14 +42,12 @@ def _known(value: TensorLike, dtype: object, what: str) -> EagerTensor:
 
 
 class KeyValueTensorInitializer(KeyedValues):
-    """Fills a table with `values` at `keys`.
+    """Fills a table with `values` at `keys`. Raises InvalidArgumentError: other shapes, or none at
+    all, when a table is made.
 
     Args:
         keys, values: tensors of one shape.
         key_dtype, value_dtype: their dtypes, where they are Python values.
-
-    Raises:
-        InvalidArgumentError: other shapes, or none at all, when a table is made.
     """
 
     def __init__(self, keys: TensorLike, values: TensorLike, key_dtype: DTypeLike | None = None,
@@ -197,7 +195,9 @@ def _column(what: str, given: int, dtype: DType) -> int:
 
 
 class StaticVocabularyTable(LookupTable):
-    """Ids of the words of a vocabulary, and buckets behind them for all other words.
+    """Ids of the words of a vocabulary, and buckets behind them for all other words. Raises
+    ValueError: fewer than one bucket, or more than int64 counts; TypeError: ids that are not int64,
+    or keys that are neither strings nor integers.
 
     The id of a word that is not in the vocabulary is its size plus the word's
     `tf.strings.to_hash_bucket_fast`; integers are hashed as their digits.
@@ -206,10 +206,6 @@ class StaticVocabularyTable(LookupTable):
         initializer: of strings or integers to int64 ids, or None for buckets alone.
         num_oov_buckets: how many buckets.
         lookup_key_dtype: the dtype of the keys; that of the initializer, or string, unless given.
-
-    Raises:
-        ValueError: fewer than one bucket, or more than int64 counts.
-        TypeError: ids that are not int64, or keys that are neither strings nor integers.
     """
 
     def __init__(self, initializer: object, num_oov_buckets: int,

@@ -119,13 +119,11 @@ def inner_shape(name: str, feature: FixedLenFeature | FixedLenSequenceFeature) -
 
 def checked(features: dict[str, object], kinds: tuple[type, ...], steps: bool = False,
             ) -> dict[str, object]:
-    """The features by name, in the order of the names.
+    """The features by name, in the order of the names. Raises ValueError: there are none, or what
+    stands for one is none of `kinds`.
 
     Args:
         steps: they are of the steps of SequenceExamples.
-
-    Raises:
-        ValueError: there are none, or what stands for one is none of `kinds`.
     """
     if not isinstance(features, dict) or not features:
         raise ValueError(f"Argument `features` cannot be None or falsy. Got {shown(features)}; "

@@ -35,14 +35,12 @@ _MODES = ("r", "w", "a", "r+", "w+", "a+")
 
 class GFile:
     """A file of this machine. Without "b" in the mode what is read is str, decoded from UTF-8; line
-    ends stay as they are.
+    ends stay as they are. Raises InvalidArgumentError: another mode. An error of the system comes
+    with the first use.
 
     Args:
         name: its path.
         mode: "r", "w", "a", "r+", "w+" or "a+", each also with "b".
-
-    Raises:
-        InvalidArgumentError: another mode. An error of the system comes with the first use.
     """
 
     def __init__(self, name: str, mode: str = "r") -> None:

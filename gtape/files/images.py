@@ -116,11 +116,7 @@ def _rescaled(pixels: np.ndarray, dtype: dtypes.DType) -> np.ndarray:
 def decode_png(contents: TensorLike, channels: int = 0, dtype: object = dtypes.uint8,
                name: str | None = None) -> Tensor:
     """The pixels [height, width, channels] of a PNG file (or of a JPEG or GIF file), uint8 or
-    uint16.
-
-    Raises:
-        InvalidArgumentError, UnavailableError: as `decode_image`.
-    """
+    uint16. Raises InvalidArgumentError, UnavailableError: as `decode_image`."""
     wanted, count = as_dtype(dtype), _checked(channels, (0, 1, 3, 4), "decode_png")
     if wanted not in (dtypes.uint8, dtypes.uint16):
         raise InvalidArgumentError(f"decode_png gives uint8 or uint16; got {wanted!r}")
@@ -142,15 +138,13 @@ def decode_jpeg(contents: TensorLike, channels: int = 0, ratio: int = 1,
                 fancy_upscaling: bool = True, try_recover_truncated: bool = False,
                 acceptable_fraction: float = 1, dct_method: str = "", name: str | None = None,
                 ) -> Tensor:
-    """The pixels [height, width, channels] of a JPEG file (or of a PNG or GIF file), uint8.
+    """The pixels [height, width, channels] of a JPEG file (or of a PNG or GIF file), uint8. Raises
+    InvalidArgumentError, UnavailableError: as `decode_image`; UnimplementedError:
+    try_recover_truncated, or fancy_upscaling=False.
 
     Args:
         ratio: 2, 4 or 8 make the image smaller while it is decoded.
         dct_method: a hint that is not needed.
-
-    Raises:
-        InvalidArgumentError, UnavailableError: as `decode_image`.
-        UnimplementedError: try_recover_truncated, or fancy_upscaling=False.
     """
     _jpeg_options(ratio, fancy_upscaling, try_recover_truncated)
     count = _checked(channels, (0, 1, 3, 4), "decode_jpeg")
@@ -162,11 +156,8 @@ def decode_and_crop_jpeg(contents: TensorLike, crop_window: TensorLike, channels
                          ratio: int = 1, fancy_upscaling: bool = True,
                          try_recover_truncated: bool = False, acceptable_fraction: float = 1,
                          dct_method: str = "", name: str | None = None) -> Tensor:
-    """The part [y, x, height, width] of a JPEG file's pixels.
-
-    Raises:
-        InvalidArgumentError: the part reaches beyond the image, or as `decode_image`.
-    """
+    """The part [y, x, height, width] of a JPEG file's pixels. Raises InvalidArgumentError: the part
+    reaches beyond the image, or as `decode_image`."""
     _jpeg_options(ratio, fancy_upscaling, try_recover_truncated)
     window = as_ints(crop_window, "decode_and_crop_jpeg: crop_window")
 
@@ -185,10 +176,7 @@ def decode_and_crop_jpeg(contents: TensorLike, crop_window: TensorLike, channels
 
 def decode_gif(contents: TensorLike, name: str | None = None) -> Tensor:
     """The pictures [frames, height, width, 3] of a GIF file, uint8; one of a JPEG or PNG file.
-
-    Raises:
-        InvalidArgumentError, UnavailableError: as `decode_image`.
-    """
+    Raises InvalidArgumentError, UnavailableError: as `decode_image`."""
     def decode(content: bytes) -> np.ndarray:
         if format_of(content) == "GIF":
             return frames(content, "GIF")
@@ -198,11 +186,8 @@ def decode_gif(contents: TensorLike, name: str | None = None) -> Tensor:
 
 
 def decode_bmp(contents: TensorLike, channels: int = 0, name: str | None = None) -> Tensor:
-    """The pixels [height, width, channels] of a BMP file, uint8.
-
-    Raises:
-        InvalidArgumentError, UnavailableError: as `decode_image`.
-    """
+    """The pixels [height, width, channels] of a BMP file, uint8. Raises InvalidArgumentError,
+    UnavailableError: as `decode_image`."""
     count = _checked(channels, (0, 3, 4), "BMP")
 
     def decode(content: bytes) -> np.ndarray:
@@ -217,11 +202,8 @@ def decode_bmp(contents: TensorLike, channels: int = 0, name: str | None = None)
 
 def extract_jpeg_shape(contents: TensorLike, output_type: object = dtypes.int32,
                        name: str | None = None) -> Tensor:
-    """[height, width, channels] of a JPEG file, of which only the head is read.
-
-    Raises:
-        InvalidArgumentError: the bytes are no JPEG file.
-    """
+    """[height, width, channels] of a JPEG file, of which only the head is read. Raises
+    InvalidArgumentError: the bytes are no JPEG file."""
     def run(content: np.ndarray) -> list[object]:
         if format_of(content.item()) != "JPEG":
             raise InvalidArgumentError("extract_jpeg_shape takes JPEG files")
@@ -233,24 +215,19 @@ def extract_jpeg_shape(contents: TensorLike, output_type: object = dtypes.int32,
 
 
 def is_jpeg(contents: TensorLike, name: str | None = None) -> Tensor:
-    """Whether the bytes begin as a JPEG file does.
-
-    Raises:
-        InvalidArgumentError: `contents` is no scalar.
-    """
+    """Whether the bytes begin as a JPEG file does. Raises InvalidArgumentError: `contents` is no
+    scalar."""
     return each("is_jpeg", lambda content: content.startswith(b"\xff\xd8\xff"),
                 single("is_jpeg", contents), dtypes.bool_)
 
 
 def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> Tensor:
-    """Images [..., height, width, 1 to 4] of uint8 or uint16 as PNG files, strings [...].
+    """Images [..., height, width, 1 to 4] of uint8 or uint16 as PNG files, strings [...]. Raises
+    InvalidArgumentError: another shape, dtype or compression; TypeError: `compression` is no
+    integer.
 
     Args:
         compression: from 0 for none to 9 for the smallest file; -1 for zlib's own.
-
-    Raises:
-        InvalidArgumentError: another shape, dtype or compression.
-        TypeError: `compression` is no integer.
     """
     level = as_int(compression, "encode_png: compression")
     if not -1 <= level <= 9:
@@ -296,16 +273,14 @@ def encode_jpeg(image: TensorLike, format: str = "", quality: int = 95, progress
                 optimize_size: bool = False, chroma_downsampling: bool = True,
                 density_unit: str = "in", x_density: int = 300, y_density: int = 300,
                 xmp_metadata: str = "", name: str | None = None) -> Tensor:
-    """An image [height, width, 1 or 3] of uint8 as a JPEG file, a scalar of strings.
+    """An image [height, width, 1 or 3] of uint8 as a JPEG file, a scalar of strings. Raises
+    InvalidArgumentError: another shape, number of channels or quality; UnavailableError: Pillow is
+    not installed.
 
     Args:
         format: "grayscale" or "rgb" to insist on the number of channels.
         quality: from 0 to 100.
         chroma_downsampling: colours have half the resolution.
-
-    Raises:
-        InvalidArgumentError: another shape, number of channels or quality.
-        UnavailableError: Pillow is not installed.
     """
     given = convert(image)
     _check_jpeg(given.spec, format)

@@ -33,13 +33,9 @@ _CLASSES = {errno.ENOENT: NotFoundError, errno.EACCES: PermissionDeniedError,
 
 
 def local(path: Any) -> str:
-    """A path of this machine's files: of a str, bytes, a path object or a scalar tensor.
-
-    Raises:
-        TypeError: `path` is none of these.
-        UnimplementedError: it names a place elsewhere, such as gs://bucket/file.
-        InvalidArgumentError: it holds a NUL.
-    """
+    """A path of this machine's files: of a str, bytes, a path object or a scalar tensor. Raises
+    TypeError: `path` is none of these; UnimplementedError: it names a place elsewhere, such as
+    gs://bucket/file; InvalidArgumentError: it holds a NUL."""
     if isinstance(path, (Tensor, Readable)):
         array = host_value(path, "a path")
         if array.ndim or array.dtype != object:

@@ -157,16 +157,13 @@ _HELD_BYTES, _HELD = 1 << 18, 1024
 
 
 class TFRecordOptions:
-    """How records are written.
+    """How records are written. Raises InvalidArgumentError: another compression, or another level.
 
     Args:
         compression_type: "GZIP", "ZLIB", or "" or None for none.
         compression_level: zlib's, from 0 to 9.
         flush_mode, input_buffer_size, output_buffer_size, window_bits, compression_method,
         mem_level, compression_strategy: taken for TensorFlow's sake; gtape writes with zlib's own.
-
-    Raises:
-        InvalidArgumentError: another compression, or another level.
     """
 
     def __init__(self, compression_type: str | None = None, flush_mode: object = None,
@@ -182,14 +179,12 @@ class TFRecordOptions:
 
 
 class TFRecordWriter:
-    """Writes a TFRecord file; what was there is replaced.
+    """Writes a TFRecord file; what was there is replaced. Raises NotFoundError,
+    PermissionDeniedError: the file cannot be made there.
 
     Args:
         path: of the file.
         options: a `TFRecordOptions`, or the name of the compression.
-
-    Raises:
-        NotFoundError, PermissionDeniedError: the file cannot be made there.
     """
 
     def __init__(self, path: object, options: str | TFRecordOptions | None = None) -> None:

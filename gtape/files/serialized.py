@@ -182,15 +182,12 @@ def parse_tensor(serialized: TensorLike, out_type: object, name: str | None = No
 
 def decode_raw(input_bytes: TensorLike, out_type: object, little_endian: bool = True,
                fixed_length: int | None = None, name: str | None = None) -> Tensor:
-    """The bytes of strings [...] as numbers [..., n] of a dtype.
+    """The bytes of strings [...] as numbers [..., n] of a dtype. Raises InvalidArgumentError:
+    strings of several lengths, or of one that is no multiple of the dtype's size.
 
     Args:
         little_endian: the least significant byte comes first.
         fixed_length: bytes of each string; longer ones are cut, shorter ones get zeros at the end.
-
-    Raises:
-        InvalidArgumentError: strings of several lengths, or of one that is no multiple of the
-            dtype's size.
     """
     dtype, given = as_dtype(out_type), as_strings(input_bytes, "decode_raw")
     if dtype is dtypes.string:
@@ -287,14 +284,11 @@ _MOST = 1 << 31
 
 def decode_compressed(bytes: TensorLike, compression_type: str = "", name: str | None = None,
                       ) -> Tensor:
-    """Unpacked strings.
+    """Unpacked strings. Raises InvalidArgumentError: another compression; DataLossError: a string
+    that is not compressed so, is cut short, or has more than 2 GiB.
 
     Args:
         compression_type: "GZIP", "ZLIB", or "" for none.
-
-    Raises:
-        InvalidArgumentError: another compression.
-        DataLossError: a string that is not compressed so, is cut short, or has more than 2 GiB.
     """
     kind = compression(compression_type)
 

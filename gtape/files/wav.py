@@ -74,15 +74,13 @@ def _format(part: bytes) -> tuple[int, int]:
 
 def decode_wav(contents: TensorLike, desired_channels: int = -1, desired_samples: int = -1,
                name: str | None = None) -> tuple[Tensor, Tensor]:
-    """(audio, sample rate) of a WAV file: float32 [time, channels] in [-1, 1), and an int32.
+    """(audio, sample rate) of a WAV file: float32 [time, channels] in [-1, 1), and an int32. Raises
+    InvalidArgumentError: the bytes are no WAV file of 16-bit samples, or are cut short.
 
     Args:
         desired_channels: the first is repeated, or the last are left out, to have so many; -1 for
             as many as there are.
         desired_samples: zeros are added, or the end is left out, to have so many; -1 for all.
-
-    Raises:
-        InvalidArgumentError: the bytes are no WAV file of 16-bit samples, or are cut short.
     """
     count = as_int(desired_samples, "decode_wav: desired_samples")
     width = as_int(desired_channels, "decode_wav: desired_channels")
@@ -136,10 +134,7 @@ def wav_bytes(audio: np.ndarray, rate: int) -> bytes:
 
 def encode_wav(audio: TensorLike, sample_rate: SupportsIndex, name: str | None = None) -> Tensor:
     """A WAV file of 16-bit samples of float32 [time, channels] in [-1, 1], as a scalar of strings.
-
-    Raises:
-        InvalidArgumentError: another shape, or a rate that is no positive number.
-    """
+    Raises InvalidArgumentError: another shape, or a rate that is no positive number."""
     rate = convert(sample_rate)
     if rate.ndim or not rate.dtype.is_integer:
         raise InvalidArgumentError(f"encode_wav: sample_rate must be an integer scalar; got "

@@ -154,15 +154,13 @@ def record(name: str, data: Sequence[TensorLike], make: Make, step: object) -> T
 
 def write(tag: str, tensor: Any, step: SupportsIndex | None = None,
           metadata: bytes | SummaryMetadata | None = None, name: str | None = None) -> Tensor:
-    """Write a tensor under a tag; True if it was written.
+    """Write a tensor under a tag; True if it was written. Raises ValueError: there is a writer, but
+    no step.
 
     Args:
         tensor: the tensor, or a function that makes it, called only if it is written.
         step: of the summary; by default `tf.summary.experimental.get_step()`.
         metadata: a SummaryMetadata, which says what shows it; its bytes do as well.
-
-    Raises:
-        ValueError: there is a writer, but no step.
     """
     about = _checked(metadata)
     if callable(tensor):

@@ -41,15 +41,13 @@ def _record(name: str, default: str, data: Tensor, dtype: dtypes.DType, array_of
 
 def scalar(name: str, data: TensorLike, step: TensorLike | None = None,
            description: str | None = None) -> Tensor:
-    """Write a number, as float32; True if it was written.
+    """Write a number, as float32; True if it was written. Raises ValueError: it is no scalar; there
+    is a writer, but no step.
 
     Args:
         name: of the curve, below the name scopes around it.
         step: of the number; by default `tf.summary.experimental.get_step()`.
         description: Markdown for TensorBoard.
-
-    Raises:
-        ValueError: it is no scalar; there is a writer, but no step.
     """
     value = convert(data)
     # In the words of TensorFlow's assertion.
@@ -88,7 +86,9 @@ def buckets_of(values: np.ndarray, count: int) -> np.ndarray:
 
 def histogram(name: str, data: TensorLike, step: TensorLike | None = None,
               buckets: int | None = None, description: str | None = None) -> Tensor:
-    """Write how the values of a tensor are distributed; True if it was written.
+    """Write how the values of a tensor are distributed; True if it was written. Raises
+    InvalidArgumentError: the values are no real numbers; ValueError: there is a writer, but no
+    step.
 
     Values that are not finite are left out.
 
@@ -97,10 +97,6 @@ def histogram(name: str, data: TensorLike, step: TensorLike | None = None,
         step: by default `tf.summary.experimental.get_step()`.
         buckets: their number, 30 by default.
         description: Markdown for TensorBoard.
-
-    Raises:
-        InvalidArgumentError: the values are no real numbers.
-        ValueError: there is a writer, but no step.
     """
     value = convert(data)
     if value.dtype is dtypes.string or value.dtype.is_complex:
@@ -113,7 +109,8 @@ def histogram(name: str, data: TensorLike, step: TensorLike | None = None,
 
 def image(name: str, data: TensorLike, step: SupportsIndex | None = None, max_outputs: int = 3,
           description: str | None = None) -> Tensor:
-    """Write images [k, height, width, 1 to 4] as PNG; True if they were written.
+    """Write images [k, height, width, 1 to 4] as PNG; True if they were written. Raises ValueError:
+    another shape; there is a writer, but no step.
 
     Args:
         name: of the images, below the name scopes around it.
@@ -121,9 +118,6 @@ def image(name: str, data: TensorLike, step: SupportsIndex | None = None, max_ou
         step: by default `tf.summary.experimental.get_step()`.
         max_outputs: of more images the first so many are written.
         description: Markdown for TensorBoard.
-
-    Raises:
-        ValueError: another shape; there is a writer, but no step.
     """
     value = convert(data)
     if value.ndim != 4 or not 1 <= value.spec.shape[3] <= 4:
@@ -155,6 +149,7 @@ def text(name: str, data: str, step: object = None, description: str | None = No
 def audio(name: str, data: TensorLike, sample_rate: int, step: object = None, max_outputs: int = 3,
           encoding: str | None = None, description: str | None = None) -> Tensor:
     """Write sounds [k, time, channels] of floats in [-1, 1] as WAV; True if they were written.
+    Raises ValueError: another shape or encoding; there is a writer, but no step.
 
     Args:
         name: of the sounds, below the name scopes around it.
@@ -163,9 +158,6 @@ def audio(name: str, data: TensorLike, sample_rate: int, step: object = None, ma
         max_outputs: of more sounds the first so many are written.
         encoding: "wav" or None.
         description: Markdown for TensorBoard.
-
-    Raises:
-        ValueError: another shape or encoding; there is a writer, but no step.
     """
     if encoding not in (None, "wav"):
         raise ValueError(f"Unknown encoding: {shown(encoding)}; it is 'wav'")
@@ -265,11 +257,9 @@ def trace_off() -> None:
 def trace_export(name: str, step: SupportsIndex | None = None, profiler_outdir: object = None,
                  ) -> None:
     """Write the graphs of the functions that were traced since `trace_on`, if any, and end it.
+    Raises ValueError: `trace_on` was not called; there is a writer, but no step.
 
     Functions that had been traced before are not among them: `graph` writes that of any.
-
-    Raises:
-        ValueError: `trace_on` was not called; there is a writer, but no step.
     """
     if not _tracing:
         raise ValueError("Must enable trace before export through tf.summary.trace_on.")

@@ -234,7 +234,9 @@ def create_file_writer(logdir: object, max_queue: int | None = None,
                        flush_millis: int | None = None, filename_suffix: object = None,
                        name: str | None = None, experimental_trackable: bool = False,
                        experimental_mesh: object = None) -> SummaryWriter:
-    """A writer of a new event file in the folder `logdir`, which is made if it is missing.
+    """A writer of a new event file in the folder `logdir`, which is made if it is missing. Raises
+    NotFoundError, PermissionDeniedError, FailedPreconditionError: no file can be made there;
+    InvalidArgumentError: max_queue or flush_millis is negative, or the suffix is no name.
 
     Args:
         logdir: for TensorBoard: `tensorboard --logdir` of it. None for a writer that writes
@@ -242,10 +244,6 @@ def create_file_writer(logdir: object, max_queue: int | None = None,
         max_queue: after so many summaries the file is flushed, 10 by default.
         flush_millis: or at the first after so many milliseconds, 120,000 by default.
         filename_suffix: what the file's name ends with, ".v2" by default.
-
-    Raises:
-        NotFoundError, PermissionDeniedError, FailedPreconditionError: no file can be made there.
-        InvalidArgumentError: max_queue or flush_millis is negative, or the suffix is no name.
     """
     if logdir is None:
         return create_noop_writer()

@@ -22,6 +22,8 @@ _COUNTER = "save_counter"
 
 class Checkpoint(ObjectHolder):
     """Saves and restores the state of objects: models, optimizers, variables and random streams.
+    Raises ValueError: something else, such as a Python number, which needs a tf.Variable; a list or
+    dict that holds itself.
 
         checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, step=tf.Variable(0))
         path = checkpoint.save("folder/ckpt")
@@ -38,10 +40,6 @@ class Checkpoint(ObjectHolder):
             metrics, `tf.random.Generator`, `numpy.random.Generator`, `tf.train.RandomStreams()`,
             `tf.train.experimental.PythonState`, other Checkpoints, and lists, tuples and dicts of
             these.
-
-    Raises:
-        ValueError: something else, such as a Python number, which needs a tf.Variable; a list or
-            dict that holds itself.
     """
 
     def __init__(self, root: object = None, **kwargs: object) -> None:

@@ -76,21 +76,21 @@ def write_list(folder: Path, files: Iterable[Path]) -> None:
 
 
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
-    """The path of the checkpoint saved last in a folder, for `Checkpoint.restore`; or None.
+    """The path of the checkpoint saved last in a folder, for `Checkpoint.restore`; or None. Raises
+    PermissionDeniedError: the folder is there, and may not be read; OSError: it cannot be read for
+    another reason, or is no folder.
 
     Args:
         latest_filename: the name of the file that lists the checkpoints; 'checkpoint' unless given.
-
-    Raises:
-        PermissionDeniedError: the folder is there, and may not be read.
-        OSError: it cannot be read for another reason, or is no folder.
     """
     saved = saved_in(Path(checkpoint_dir), list_name=latest_filename)
     return str(saved[-1]) if saved else None
 
 
 class CheckpointManager:
-    """Saves a Checkpoint as 'folder/name-n.safetensors' and keeps the last `max_to_keep`.
+    """Saves a Checkpoint as 'folder/name-n.safetensors' and keeps the last `max_to_keep`. Raises
+    ValueError: max_to_keep is less than 1, a name that no file can have, or an interval without a
+    counter.
 
     An old file goes only after the new one is safely on the disk, so a process killed at any time
     leaves at least one that can be restored. Threads that save at once take turns.
@@ -103,10 +103,6 @@ class CheckpointManager:
         step_counter: a Variable that counts steps, for `checkpoint_interval`.
         checkpoint_interval: `save` does nothing before so many steps after the last one.
         init_fn: called by `restore_or_initialize` where there is no checkpoint.
-
-    Raises:
-        ValueError: max_to_keep is less than 1, a name that no file can have, or an interval without
-            a counter.
     """
 
     def __init__(self, checkpoint: Checkpoint, directory: Any, max_to_keep: int | None, *,
@@ -155,13 +151,11 @@ class CheckpointManager:
 
     def save(self, checkpoint_number: Any = None, check_interval: bool = True,
              options: Any = None) -> str | None:
-        """Save as number `checkpoint_number`, by default one more than the saves so far.
+        """Save as number `checkpoint_number`, by default one more than the saves so far. Raises
+        ValueError: the number is negative; and as `Checkpoint.write` and `checkpoints`. Only where
+        the list of checkpoints cannot be written is the new one saved nevertheless.
 
         Gives the path, or None where the interval has not passed.
-
-        Raises:
-            ValueError: the number is negative; and as `Checkpoint.write` and `checkpoints`. Only
-                where the list of checkpoints cannot be written is the new one saved nevertheless.
         """
         given = None if checkpoint_number is None else int(checkpoint_number)
         if given is not None and given < 0:
