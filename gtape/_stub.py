@@ -37,8 +37,7 @@ def _spelled(name: str, attribute: str) -> str:
 def _imported(module: str, name: str, renamed: str) -> str:
     """The import of one name, wrapped as ruff does."""
     line = f"from {module} import {name} as {renamed}"
-    return line if len(line) <= _WIDTH else (
-        f"from {module} import (\n    {name} as {renamed},\n)")
+    return line if len(line) <= _WIDTH else (f"from {module} import (\n    {name} as {renamed},\n)")
 
 
 def _lines(names: Names) -> tuple[list[str], list[str]]:

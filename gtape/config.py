@@ -141,8 +141,7 @@ def get_memory_info(device: str) -> dict[str, int]:
 
 def get_device_details(device: PhysicalDevice) -> dict[str, str]:
     """What is known of a device from `list_physical_devices`."""
-    return {"device_name": next((f.reason for f in report() if f.name == _name(device)),
-                                "unknown")}
+    return {"device_name": next((f.reason for f in report() if f.name == _name(device)), "unknown")}
 
 
 def get_utilization(device: str) -> dict[str, float]:

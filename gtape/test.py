@@ -6,8 +6,7 @@ from typing import Any
 
 from gtape.config import list_physical_devices
 
-__all__ = ["gpu_device_name", "is_built_with_cuda", "is_built_with_gpu_support",
-           "is_gpu_available"]
+__all__ = ["gpu_device_name", "is_built_with_cuda", "is_built_with_gpu_support", "is_gpu_available"]
 
 
 def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: object = None) -> bool:

@@ -194,8 +194,7 @@ def _same(a: Tensor, b: Tensor) -> None:
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
         return
     # NumPy's finfo does not know bfloat16, which has 8 bits of precision.
-    step = 2.0 ** -7 if dtype.name == "bfloat16" else float(
-        np.finfo(dtype.real_dtype.np_dtype).eps)
+    step = 2.0 ** -7 if dtype.name == "bfloat16" else float(np.finfo(dtype.real_dtype.np_dtype).eps)
     np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=64 * step, atol=64 * step)
 
 

@@ -19,8 +19,7 @@ HELP = "run a program, explaining every gradient that is None"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("script", metavar="SCRIPT", type=Path, help="the program")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...",
-                        help="its arguments")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
 
 
 @contextmanager

@@ -51,8 +51,7 @@ def devices() -> list[dict[str, object]]:
         findings = [tuple(finding) for finding in probe.report()]
     except tf.errors.InvalidArgumentError as error:
         findings = [("CPU:0", True, "NumPy"), (_VARIABLE, False, str(error))]
-    return [{"name": name, "usable": usable, "reason": reason}
-            for name, usable, reason in findings]
+    return [{"name": name, "usable": usable, "reason": reason} for name, usable, reason in findings]
 
 
 def chosen() -> str | None:

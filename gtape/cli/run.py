@@ -24,8 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", dest="module", action="store_true",
                         help="PROGRAM is the name of a module")
     parser.add_argument("program", metavar="PROGRAM", help="the program's file, or a module")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...",
-                        help="its arguments")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -13,29 +13,7 @@ import numpy as np
 import gtape as tf
 from gtape.core.atomic_files import write_whole
 from gtape.demo import digits_model as data
-from gtape.demo import page
-from gtape.demo.digits_model import (
-    DigitsNet,
-    Evaluation,
-    HeldBytes,
-    TrainingStep,
-    bill,
-    evaluate,
-    load,
-    parameter_count,
-    save,
-    steps_per_epoch,
-    train,
-)
-from gtape.demo.training import (
-    DemoError,
-    command_line,
-    progress,
-    require_device,
-    scope,
-    versions,
-    writable_folder,
-)
+from gtape.demo import page, training
 
 _HELD_OUT = 0.2
 #: The split is the same for every `DigitsOptions.seed`, so that runs can be compared.
@@ -80,24 +58,24 @@ class _DigitsRun:
         samples = data.read(data.packaged_file())
         self.train, self.test = data.split(samples, _HELD_OUT, _SPLIT_SEED)
         self.options = options
-        self.per_epoch = steps_per_epoch(self.train, options.batch_size)
+        self.per_epoch = data.steps_per_epoch(self.train, options.batch_size)
         self.total = options.steps or options.epochs * self.per_epoch
-        self.model = DigitsNet(options.seed)
-        self.steps: list[TrainingStep] = []
+        self.model = data.DigitsNet(options.seed)
+        self.steps: list[data.TrainingStep] = []
         #: Held-out evaluations by the number of the step that they follow.
-        self.evaluations: dict[int, Evaluation] = {}
+        self.evaluations: dict[int, data.Evaluation] = {}
 
-    def fit(self) -> Evaluation:
+    def fit(self) -> data.Evaluation:
         """Train to the end; the evaluation of the trained model."""
         options = self.options
-        steps = train(self.model, self.train, steps=self.total, batch_size=options.batch_size,
-                      learning_rate=options.learning_rate, seed=options.seed,
-                      eager=options.eager)
-        with progress(self.total) as show:
+        steps = data.train(self.model, self.train, steps=self.total, batch_size=options.batch_size,
+                           learning_rate=options.learning_rate, seed=options.seed,
+                           eager=options.eager)
+        with training.progress(self.total) as show:
             for step in steps:
                 self.steps.append(step)
                 if step.number % self.per_epoch == 0 or step.number == self.total:
-                    seen = self.evaluations[step.number] = evaluate(self.model, self.test)
+                    seen = self.evaluations[step.number] = data.evaluate(self.model, self.test)
                     show.note(f"held-out {seen.accuracy:.1%}")
                 show.step(step.number, step.loss)
         return self.evaluations[self.total]
@@ -107,13 +85,14 @@ class _DigitsRun:
         return median(step.seconds for step in self.steps)
 
 
-def _verify(file: Path, expected: Evaluation) -> None:
+def _verify(file: Path, expected: data.Evaluation) -> None:
     """The model that the checkpoint gives must compute the same probabilities."""
-    loaded = evaluate(load(file), expected.samples)
+    loaded = data.evaluate(data.load(file), expected.samples)
     # Equal bit by bit: the same program on the same device computes nothing else.
     if not np.array_equal(loaded.probabilities, expected.probabilities):
-        raise DemoError(f"the checkpoint {file} does not give back the model: accuracy "
-                        f"{loaded.accuracy:.4f} after loading, {expected.accuracy:.4f} before")
+        raise training.DemoError(
+            f"the checkpoint {file} does not give back the model: accuracy "
+            f"{loaded.accuracy:.4f} after loading, {expected.accuracy:.4f} before")
 
 
 def readable_bytes(count: int) -> str:
@@ -136,7 +115,7 @@ def _curves(run: _DigitsRun) -> str:
                   page.figure(page.accuracy_curve(accuracy), "held-out accuracy")]))
 
 
-def _mistake(evaluation: Evaluation, index: int) -> str:
+def _mistake(evaluation: data.Evaluation, index: int) -> str:
     truth = int(evaluation.samples.labels[index])
     guess = int(evaluation.predicted[index])
     chances = evaluation.probabilities[index]
@@ -146,7 +125,7 @@ def _mistake(evaluation: Evaluation, index: int) -> str:
                                 f"{chances[truth]:.0%} to {truth}")
 
 
-def _mistakes(evaluation: Evaluation) -> str:
+def _mistakes(evaluation: data.Evaluation) -> str:
     wrong = evaluation.mistakes
     if not len(wrong):
         return page.section("Worst mistakes", "None: every held-out digit was read right.", "")
@@ -157,7 +136,7 @@ def _mistakes(evaluation: Evaluation) -> str:
         page.row(shown))
 
 
-def _bill_row(held: HeldBytes, largest: int) -> str:
+def _bill_row(held: data.HeldBytes, largest: int) -> str:
     width = 100 * held.bytes / (largest or 1)
     return (f"<tr><td><code>{escape(held.op)}</code></td>"
             f"<td><code>{escape(held.source)}</code></td>"
@@ -165,7 +144,7 @@ def _bill_row(held: HeldBytes, largest: int) -> str:
             f'<td class="bar"><i style="width:{width:.1f}%"></i></td></tr>')
 
 
-def _bill(rows: Sequence[HeldBytes], batch_size: int) -> str:
+def _bill(rows: Sequence[data.HeldBytes], batch_size: int) -> str:
     largest = max((row.bytes for row in rows), default=0)
     total = sum(row.bytes for row in rows)
     body = "".join(_bill_row(row, largest) for row in rows)
@@ -178,20 +157,20 @@ def _bill(rows: Sequence[HeldBytes], batch_size: int) -> str:
         f"images, in order, and the bytes each operation keeps for its gradient.", table)
 
 
-def _page(run: _DigitsRun, evaluation: Evaluation, outcome: DigitsOutcome) -> str:
+def _page(run: _DigitsRun, evaluation: data.Evaluation, outcome: DigitsOutcome) -> str:
     options, size = run.options, run.options.batch_size
     length = f"--steps {options.steps}" if options.steps else f"--epochs {options.epochs}"
     numbers = [("held-out accuracy", f"{outcome.accuracy:.1%}"), ("device", outcome.device),
                ("per step", f"{outcome.step_seconds * 1e3:.2f} ms"),
-               ("parameters", f"{parameter_count(run.model):,}")]
+               ("parameters", f"{data.parameter_count(run.model):,}")]
     details = [
-        ("command", command_line("digits", options.out, options.device, options.eager,
-                                 f"--seed {options.seed}", length)),
+        ("command", training.command_line("digits", options.out, options.device, options.eager,
+                                          f"--seed {options.seed}", length)),
         ("data", f"{len(run.train)} training and {len(run.test)} held-out digits, shuffled"),
         ("optimizer", f"Adam, learning rate {options.learning_rate:g} falling to 0"),
         ("steps", f"{outcome.steps} of {size} images, "
                   f"{sum(step.seconds for step in run.steps):.1f} s in all"),
-        ("versions", versions()),
+        ("versions", training.versions()),
         ("checkpoint", f"{outcome.checkpoint.name}: loaded back, same probabilities")]
     first = data.Samples(run.train.images[:size], run.train.labels[:size])
     return page.document("handwritten digits", "".join([
@@ -204,25 +183,25 @@ def _page(run: _DigitsRun, evaluation: Evaluation, outcome: DigitsOutcome) -> st
         _mistakes(evaluation),
         page.section("First layer", "The 3 x 3 filters that the first convolution learned.",
                      page.row(page.filters(run.model.kernel1.numpy()), "row filters")),
-        _bill(bill(run.model, first), size),
+        _bill(data.bill(run.model, first), size),
         page.facts(details)]))
 
 
 def run(options: DigitsOptions) -> DigitsOutcome:
     """Train, save the checkpoint, prove that it loads back, write the report. Raises DemoError: a
     package, the folder or the device cannot be used; nothing was trained."""
-    require_device(options.device)
-    folder = writable_folder(options.out)
-    with scope(options.device):
-        training = _DigitsRun(options)
-        evaluation = training.fit()
+    training.require_device(options.device)
+    folder = training.writable_folder(options.out)
+    with training.scope(options.device):
+        trained = _DigitsRun(options)
+        evaluation = trained.fit()
         outcome = DigitsOutcome(
-            evaluation.accuracy, len(evaluation.mistakes), len(training.test),
-            tf.constant(0.0).device, training.step_seconds, training.total, options.batch_size,
+            evaluation.accuracy, len(evaluation.mistakes), len(trained.test),
+            tf.constant(0.0).device, trained.step_seconds, trained.total, options.batch_size,
             folder / "report.html", folder / "digits.safetensors")
         # Before the report, which says that the file gives the model back.
-        save(training.model, outcome.checkpoint)
+        data.save(trained.model, outcome.checkpoint)
         _verify(outcome.checkpoint, evaluation)
-        report = _page(training, evaluation, outcome)
+        report = _page(trained, evaluation, outcome)
     write_whole(outcome.report, report.encode())
     return outcome

@@ -11,20 +11,8 @@ from time import perf_counter
 
 import gtape as tf
 from gtape.core.atomic_files import write_whole
-from gtape.demo import gpt_model, page
+from gtape.demo import gpt_model, page, training
 from gtape.demo.gpt_model import GPT, Size, Text, TrainingPlan, TrainingRecord
-from gtape.demo.training import (
-    DemoError,
-    Interrupts,
-    Progress,
-    command_line,
-    make_step,
-    progress,
-    require_device,
-    scope,
-    versions,
-    writable_folder,
-)
 
 _NAME = "gpt"
 _KEPT = 2
@@ -71,7 +59,7 @@ class _GptRun:
         self.plan, self.text, self.eager = plan, text, eager
         self.model = GPT(len(text.characters), plan.size, plan.seed)
         optimizer = gpt_model.make_optimizer(self.model, plan.steps)
-        self.step = make_step(self.model, optimizer, eager)
+        self.step = training.make_step(self.model, optimizer, eager)
         self.evaluate = gpt_model.make_evaluation(
             self.model, text.held_out, batches=plan.held_out_batches, size=plan.batch, eager=eager)
         self.record = TrainingRecord(plan)
@@ -96,7 +84,7 @@ class _GptRun:
 
     def fit(self) -> bool:
         """Train to the end, or to Ctrl-C; whether it was the end."""
-        with Interrupts() as interrupts, progress(self.plan.steps) as show:
+        with training.Interrupts() as interrupts, training.progress(self.plan.steps) as show:
             while self.done < self.plan.steps and not interrupts.asked:
                 self._one_step(show)
                 # At the other steps `_one_step` has saved already.
@@ -104,7 +92,7 @@ class _GptRun:
                     self.manager.save(self.done)
         return self.done == self.plan.steps
 
-    def _one_step(self, show: Progress) -> None:
+    def _one_step(self, show: training.Progress) -> None:
         plan, record = self.plan, self.record
         inputs, targets = gpt_model.batch(self.text.train, plan.batch, plan.size.context, plan.seed,
                                      self.done)
@@ -137,8 +125,8 @@ def _planned(options: GptOptions, text: Text, latest: str | None) -> TrainingPla
         return replace(base, **{name: value for name in ("steps", "seed")
                                 if (value := getattr(options, name)) is not None})
     if latest is None:
-        raise DemoError(f"--resume needs a checkpoint in {options.out}; there is none. Leave "
-                        f"--resume out to begin a run")
+        raise training.DemoError(f"--resume needs a checkpoint in {options.out}; there is none. "
+                                 f"Leave --resume out to begin a run")
     record = TrainingRecord()
     try:
         tf.train.Checkpoint(record=record).restore(latest).expect_partial(
@@ -149,12 +137,12 @@ def _planned(options: GptOptions, text: Text, latest: str | None) -> TrainingPla
     for name in ("steps", "seed"):
         wanted = getattr(options, name)
         if wanted not in (None, getattr(saved, name)):
-            raise DemoError(f"--resume continues a run that was begun with --{name} "
-                            f"{getattr(saved, name)}, on which all its steps depend; got "
-                            f"--{name} {wanted}. Leave it out, or choose another --out")
+            raise training.DemoError(f"--resume continues a run that was begun with --{name} "
+                                     f"{getattr(saved, name)}, on which all its steps depend; got "
+                                     f"--{name} {wanted}. Leave it out, or choose another --out")
     if saved.fingerprint != text.fingerprint:
-        raise DemoError(f"the run in {options.out} was begun on the documentation of another "
-                        f"version of Python; resume it with that one")
+        raise training.DemoError(f"the run in {options.out} was begun on the documentation of "
+                                 f"another version of Python; resume it with that one")
     return saved
 
 
@@ -166,15 +154,15 @@ def _page(options: GptOptions, run: _GptRun, held_out: float, sample: str) -> st
     if run.tokens_per_second is not None:
         numbers.append(("tokens/s", f"{run.tokens_per_second:,.0f}"))
     details = [
-        ("command", command_line("gpt", options.out, options.device, options.eager,
-                                 f"--seed {plan.seed}", f"--steps {plan.steps}")),
+        ("command", training.command_line("gpt", options.out, options.device, options.eager,
+                                          f"--seed {plan.seed}", f"--steps {plan.steps}")),
         ("text", f"{len(text.train):,} characters to train on, {len(text.held_out):,} held "
                  f"out, {len(text.characters)} different ones"),
         ("model", f"{plan.size.blocks} blocks, {plan.size.features} features, "
                   f"{plan.size.heads} heads, {plan.size.context} characters of context"),
         ("optimizer", "AdamW with warm-up and half a cosine, gradients limited to norm 1"),
         ("steps", f"{plan.steps} of {plan.batch * plan.size.context:,} characters"),
-        ("versions", versions())]
+        ("versions", training.versions())]
     return page.document("a GPT on Python's documentation", "".join([
         "<h1>A GPT on Python's own documentation</h1>",
         "<p>A transformer that reads characters, trained by a written-out GradientTape loop.</p>",
@@ -191,29 +179,29 @@ def _page(options: GptOptions, run: _GptRun, held_out: float, sample: str) -> st
 def run(options: GptOptions) -> GptOutcome:
     """Train, or go on training; write checkpoints, a sample and the report. Raises DemoError: a
     package, the folder, the device or the checkpoint cannot be used; nothing was trained."""
-    require_device(options.device)
-    folder = writable_folder(options.out)
+    training.require_device(options.device)
+    folder = training.writable_folder(options.out)
     text = gpt_model.prepared(gpt_model.packaged())
-    with scope(options.device):
+    with training.scope(options.device):
         latest = _latest(folder) if options.resume else None
-        training = _GptRun(_planned(options, text, latest), text, folder, options.eager)
+        trained = _GptRun(_planned(options, text, latest), text, folder, options.eager)
         if latest is not None:
             try:
-                training.restore(latest)
+                trained.restore(latest)
             except (tf.errors.OpError, AssertionError, OSError) as error:
                 raise _refused(error, latest) from error
-        finished = training.fit()
-        record = training.record
+        finished = trained.fit()
+        record = trained.record
         # A run stopped before its first measurement has none.
         held_out = [*record.held_out.values()][-1] if record.held_out else float("nan")
-        sample = training.sample() if finished else ""
+        sample = trained.sample() if finished else ""
         report = None
         if finished:
             report = folder / "gpt.html"
-            write_whole(report, _page(options, training, held_out, sample).encode())
-        return GptOutcome(training.done, record.losses[-1], held_out, training.tokens_per_second,
+            write_whole(report, _page(options, trained, held_out, sample).encode())
+        return GptOutcome(trained.done, record.losses[-1], held_out, trained.tokens_per_second,
                           tf.constant(0.0).device, sample,
-                          Path(str(training.manager.latest_checkpoint)), report)
+                          Path(str(trained.manager.latest_checkpoint)), report)
 
 
 def _saved(folder: Path) -> list[str]:
@@ -225,7 +213,7 @@ def _latest(folder: Path) -> str | None:
     return next(reversed(_saved(folder)), None)
 
 
-def _refused(error: Exception, latest: str) -> DemoError:
+def _refused(error: Exception, latest: str) -> training.DemoError:
     """The error of a checkpoint that cannot be used, with the way out where it is damaged."""
     text = f"cannot resume: {error}"
     # Only a damaged file can be got round; what does not fit will not fit before either.
@@ -233,4 +221,4 @@ def _refused(error: Exception, latest: str) -> DemoError:
         *before, _ = _saved(Path(latest).parent)
         text += (f". Delete that file to go on from the one before, {before[-1]}" if before else
                  ". No other is left: delete that file, and leave --resume out to begin a run")
-    return DemoError(text)
+    return training.DemoError(text)

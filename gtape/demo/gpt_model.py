@@ -204,8 +204,7 @@ def make_optimizer(model: GPT, steps: int) -> Any:
     rate = tf.keras.optimizers.schedules.CosineDecay(
         0.0, decay_steps=max(1, steps - warmup), alpha=_FLOOR, warmup_target=_PEAK,
         warmup_steps=warmup)
-    optimizer = tf.keras.optimizers.AdamW(rate, weight_decay=0.1, beta_2=0.95,
-                                          global_clipnorm=1.0)
+    optimizer = tf.keras.optimizers.AdamW(rate, weight_decay=0.1, beta_2=0.95, global_clipnorm=1.0)
     # Before it is built: Keras takes the list then.
     optimizer.exclude_from_weight_decay(
         var_list=[v for v in model.trainable_variables if len(v.shape) < 2])

@@ -123,8 +123,7 @@ def column(name: str, dtype: DType, features: Sequence[Held | None]) -> ExampleC
         if feature.kind != number:
             raise _mismatch(name, i, feature, dtype)
         counts[i] = 0
-        parts.append(_strings(feature.content) if number == 1 else
-                     _packed(feature.content, number))
+        parts.append(_strings(feature.content) if number == 1 else _packed(feature.content, number))
     # A feature that is there without values has 0 of them, one that is not there -1.
     with_it = np.flatnonzero(counts == 0)
     if number == 1:

@@ -19,19 +19,8 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.spec import Spec, TensorShape
 from gtape.core.tensor import Tensor
+from gtape.files import example_columns as columns
 from gtape.files import wire
-from gtape.files.example_columns import (
-    Each,
-    ExampleColumn,
-    Held,
-    Table,
-    alone,
-    column,
-    entry,
-    of_feature,
-    of_features,
-    source,
-)
 from gtape.ops.arguments import as_strings, host_value
 from gtape.ops.ragged.partition import within
 from gtape.ops.ragged.ragged_tensor import RaggedTensor
@@ -206,7 +195,8 @@ def _parsed(serialized: Tensor, wanted: dict[str, Any], names: object, single: b
 
 def _parser(strings: np.ndarray, read: set[str], names: object, single: bool) -> Parser:
     examples = strings.reshape(-1).tolist()
-    return Parser(Each.of(examples, read) if single else source(examples, read), names, single)
+    held = columns.Each.of(examples, read) if single else columns.source(examples, read)
+    return Parser(held, names, single)
 
 
 def keys(wanted: dict[str, object]) -> set[str]:
@@ -233,7 +223,7 @@ class Parser:
         single: there is one, and its tensors have no axis of examples.
     """
 
-    def __init__(self, examples: Each | Table, names: Any, single: bool) -> None:
+    def __init__(self, examples: columns.Each | columns.Table, names: Any, single: bool) -> None:
         self._examples, self._single = examples, single
         self._names = None if names is None else host_value(
             as_strings(names, "example_names"), "example_names").reshape(-1).tolist()
@@ -265,10 +255,10 @@ class Parser:
         dtype, shape = value_dtype(name, feature), inner_shape(name, feature)
         size = math.prod(shape)
         # The way of `dataset.map(parse)`: one example, without the counts that a batch needs.
-        if self._single and isinstance(self._examples, Each):
+        if self._single and isinstance(self._examples, columns.Each):
             held = self._examples.examples[0].get(name)
             if held is not None and held.kind:
-                values = alone(name, dtype, held)
+                values = columns.alone(name, dtype, held)
                 if len(values) == size:
                     return values.reshape(shape)
         stored = self._examples.column(name, dtype)
@@ -312,14 +302,14 @@ class Parser:
         indices = _index_keys(feature)
         sizes = np.atleast_1d(feature.size).tolist()
         held = self._examples.column(feature.value_key, dtype)
-        columns = [self._examples.column(key, dtypes.int64) for key in indices]
+        places = [self._examples.column(key, dtypes.int64) for key in indices]
         counts = np.maximum(held.counts, 0)
-        if any((np.maximum(c.counts, 0) != counts).any() for c in columns) or (
+        if any((np.maximum(c.counts, 0) != counts).any() for c in places) or (
                 len(sizes) != len(indices)):
             raise InvalidArgumentError(f"feature '{name}': each value needs one place along each "
                                        f"axis; got other numbers of values in "
                                        f"{', '.join([*indices, feature.value_key])}")
-        parts = [c.values for c in columns]
+        parts = [c.values for c in places]
         if any(((p < 0) | (p >= n)).any() for p, n in zip(parts, sizes)):
             raise InvalidArgumentError(f"feature '{name}': the places must lie in [0, size); size "
                                        f"is {sizes}")
@@ -358,7 +348,7 @@ def filled(rows: np.ndarray, counts: np.ndarray, feature: FixedLenSequenceFeatur
     return whole
 
 
-def sparse(held: ExampleColumn, dtype: DType, single: bool) -> SparseTensor:
+def sparse(held: columns.ExampleColumn, dtype: DType, single: bool) -> SparseTensor:
     """A SparseTensor [n, longest] of values of which each example has some; [length] of one."""
     counts = np.maximum(held.counts, 0)
     at, longest = within(counts), int(counts.max(initial=0))
@@ -374,7 +364,7 @@ def sparse_tensor(places: np.ndarray, values: np.ndarray, shape: list[int], dtyp
                         convert(np.array(shape, np.int64)))
 
 
-def ragged(held: ExampleColumn, dtype: DType, splits: object) -> RaggedTensor:
+def ragged(held: columns.ExampleColumn, dtype: DType, splits: object) -> RaggedTensor:
     """A RaggedTensor of values of which each example has some."""
     # -1, for a feature that is not there, counts as none.
     ends = np.concatenate([[0], np.cumsum(np.maximum(held.counts, 0))])
@@ -428,7 +418,7 @@ def _sequences(serialized: Tensor, context: Any, steps: Any, names: object, sing
         raise untraceable("parse_sequence_example")
     examples = np.atleast_1d(np.asarray(serialized.numpy(), object)).tolist()
     parts = [_sequence_held(e, keys(of_context), keys(of_steps)) for e in examples]
-    parser = Parser(Each([c for c, _ in parts]), names, single)
+    parser = Parser(columns.Each([c for c, _ in parts]), names, single)
     sequences = _Steps([s for _, s in parts], single)
     of_sequences = {name: sequences.tensor(name, feature) for name, feature in of_steps.items()}
     lengths = {name: convert(sequences.lengths(name).astype(np.int64))
@@ -438,29 +428,30 @@ def _sequences(serialized: Tensor, context: Any, steps: Any, names: object, sing
 
 
 def _sequence_held(example: bytes, context: set[str], steps: set[str],
-          ) -> tuple[dict[str, Held], dict[str, list[Held]]]:
+          ) -> tuple[dict[str, columns.Held], dict[str, list[columns.Held]]]:
     """Where the wanted features of the context and of the steps stand."""
-    of_context: dict[str, Held] = {}
-    of_steps: dict[str, list[Held]] = {}
+    of_context: dict[str, columns.Held] = {}
+    of_steps: dict[str, list[columns.Held]] = {}
     for number, kind, value in wire.fields(example, _WHAT):
         if kind != wire.DELIMITED:
             continue
         if number == 1:
-            of_features(value, context, of_context)
+            columns.of_features(value, context, of_context)
         elif number == 2:
             for inner, wired, part in wire.fields(value, _WHAT):
                 if inner == 1 and wired == wire.DELIMITED:
-                    name, content = entry(part)
+                    name, content = columns.entry(part)
                     if name in steps:
-                        of_steps[name] = [of_feature(f) for n, k, f in wire.fields(content, _WHAT)
-                                          if n == 1 and k == wire.DELIMITED]
+                        of_steps[name] = [
+                            columns.of_feature(f) for n, k, f in wire.fields(content, _WHAT)
+                            if n == 1 and k == wire.DELIMITED]
     return of_context, of_steps
 
 
 class _Steps:
     """Tensors of what the steps of examples hold."""
 
-    def __init__(self, examples: list[dict[str, list[Held]]], single: bool) -> None:
+    def __init__(self, examples: list[dict[str, list[columns.Held]]], single: bool) -> None:
         self._examples, self._single = examples, single
 
     def lengths(self, name: str) -> np.ndarray:
@@ -471,7 +462,7 @@ class _Steps:
         """The tensor of a feature of the steps."""
         dtype = value_dtype(name, feature)
         key = getattr(feature, "value_key", None) or name
-        held = column(name, dtype, [h for e in self._examples for h in e.get(key, ())])
+        held = columns.column(name, dtype, [h for e in self._examples for h in e.get(key, ())])
         if isinstance(feature, FixedLenSequenceFeature):
             return self._dense(name, feature, held, dtype)
         if isinstance(feature, RaggedFeature):
@@ -480,7 +471,7 @@ class _Steps:
             return sparse(held, dtype, single=False)
         return self._sparse(held, key, dtype)
 
-    def _dense(self, name: str, feature: FixedLenSequenceFeature, held: ExampleColumn,
+    def _dense(self, name: str, feature: FixedLenSequenceFeature, held: columns.ExampleColumn,
                dtype: DType) -> Tensor:
         shape = inner_shape(name, feature)
         # Lists of steps that are there and empty are no error.
@@ -506,7 +497,7 @@ class _Steps:
         wanted = as_dtype(feature.row_splits_dtype).np_dtype
         return RaggedTensor.from_row_splits(rows, convert(splits.astype(wanted)))
 
-    def _sparse(self, held: ExampleColumn, key: str, dtype: DType) -> SparseTensor:
+    def _sparse(self, held: columns.ExampleColumn, key: str, dtype: DType) -> SparseTensor:
         """A SparseTensor [n, most steps, most values]."""
         lengths, counts = self.lengths(key), np.maximum(held.counts, 0)
         example = np.repeat(np.repeat(np.arange(len(lengths)), lengths), counts)

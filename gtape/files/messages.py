@@ -265,8 +265,7 @@ class Message:
         if field.many or field.map:
             return len(held) > 0
         # -0.0 equals 0.0, and is another value in bytes.
-        return bool(field.oneof) or held != _DEFAULTS[field.kind] or (
-            str(held) == "-0.0")
+        return bool(field.oneof) or held != _DEFAULTS[field.kind] or (str(held) == "-0.0")
 
     def _present(self) -> Iterator[tuple[Field, Any]]:
         # A message within a group may have been set since: then it is the one that counts.

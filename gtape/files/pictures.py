@@ -17,8 +17,7 @@ import numpy as np
 from gtape.core.errors import InvalidArgumentError, UnavailableError, UnimplementedError
 
 _PNG = b"\x89PNG\r\n\x1a\n"
-_BEGINNINGS = ((b"\xff\xd8\xff", "JPEG"), (_PNG, "PNG"), (b"GIF8", "GIF"),
-               (b"BM", "BMP"))
+_BEGINNINGS = ((b"\xff\xd8\xff", "JPEG"), (_PNG, "PNG"), (b"GIF8", "GIF"), (b"BM", "BMP"))
 #: Pixels that a picture of any length of file may have, and pixels for each byte of a longer one.
 _FREE, _EACH = 1 << 24, 4096
 #: TensorFlow's weights of red, green and blue in a PNG file's grey, of 32768.

@@ -16,17 +16,7 @@ from math import prod
 from types import ModuleType
 
 from .arrays import blocks, working
-from .windows import (
-    Array,
-    Pads,
-    Sizes,
-    cells,
-    crop,
-    out_sizes,
-    pad,
-    padded_shape,
-    patches,
-)
+from .windows import Array, Pads, Sizes, cells, crop, out_sizes, pad, padded_shape, patches
 
 # Patches repeat each input cell once per filter cell; images are taken in blocks of this size
 # so that memory stays bounded.  On 28x28x16 batches one block is as fast as smaller ones.

@@ -9,18 +9,8 @@ from types import ModuleType
 
 import numpy as np
 
+from . import coefficients
 from .arrays import Array
-from .coefficients import (
-    CENTRE,
-    DOUBLE_P,
-    DOUBLE_Q,
-    ERFCX,
-    NORMAL_TAIL,
-    SHOULDER,
-    SINGLE_P,
-    SINGLE_Q,
-    TAIL,
-)
 from .series import chebyshev, horner, over_arrays
 
 # Beyond this erf of float32 rounds to 1; below that of float64 is fitted best.
@@ -30,7 +20,7 @@ SINGLE_TAIL, DOUBLE_TAIL = np.float32(15.0), 39.0
 # Arrays of float32 with numbers of float32: NumPy computes them in half the time.
 MINUS_HALF, NORMAL_SCALE = np.float32(-0.5), np.float32(0.35)
 UPPER_BITS = np.int32(-4096)
-NORMAL_TAIL_SINGLE = tuple(map(np.float32, NORMAL_TAIL))
+NORMAL_TAIL_SINGLE = tuple(map(np.float32, coefficients.NORMAL_TAIL))
 
 
 def normal_cdf(xp: ModuleType, x: Array) -> Array:
@@ -48,8 +38,8 @@ def _erf(xp: ModuleType, x: Array) -> Array:
     end = DOUBLE_END if double else SINGLE_END
     inner = xp.clip(x, -end, end)
     square = inner * inner
-    value = horner(xp, DOUBLE_P if double else SINGLE_P, square)
-    value /= horner(xp, DOUBLE_Q if double else SINGLE_Q, square)
+    value = horner(xp, coefficients.DOUBLE_P if double else coefficients.SINGLE_P, square)
+    value /= horner(xp, coefficients.DOUBLE_Q if double else coefficients.SINGLE_Q, square)
     value *= inner
     if not double:
         return xp.clip(value, -1.0, 1.0)
@@ -68,7 +58,7 @@ def _erfc(xp: ModuleType, x: Array) -> Array:
 def _erfcx(xp: ModuleType, x: Array) -> Array:
     """exp(x**2) * erfc(x) for x >= 0.5."""
     t = 4.0 / (4.0 + x)
-    return t * chebyshev(xp, ERFCX, 2.0 * t - 1.0)
+    return t * chebyshev(xp, coefficients.ERFCX, 2.0 * t - 1.0)
 
 
 def _exp_square(xp: ModuleType, x: Array, factor: float) -> Array:
@@ -132,10 +122,10 @@ def _ndtri(xp: ModuleType, p: Array) -> Array:
 def _erfinv_ratio(xp: ModuleType, w: Array) -> Array:
     """erfinv(y) / y for w = -log(1 - y**2), up to w = 756; infinite at infinity."""
     root = xp.sqrt(w)
-    centre = chebyshev(xp, CENTRE, xp.minimum(w, 6.25) / 3.125 - 1.0)
-    shoulder = chebyshev(xp, SHOULDER, (xp.clip(root, 2.5, 6.0) - 4.25) / 1.75)
+    centre = chebyshev(xp, coefficients.CENTRE, xp.minimum(w, 6.25) / 3.125 - 1.0)
+    shoulder = chebyshev(xp, coefficients.SHOULDER, (xp.clip(root, 2.5, 6.0) - 4.25) / 1.75)
     # 27.5² is beyond the w of the least positive float64.
-    tail = chebyshev(xp, TAIL, (xp.clip(root, 6.0, 27.5) - 16.75) / 10.75)
+    tail = chebyshev(xp, coefficients.TAIL, (xp.clip(root, 6.0, 27.5) - 16.75) / 10.75)
     ratio = xp.where(w < 6.25, centre, xp.where(w < 36.0, shoulder, tail))
     return xp.where(xp.isinf(w), w, ratio)
 

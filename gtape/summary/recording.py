@@ -19,14 +19,7 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Readable, Tensor
 from gtape.core.variable import Variable, name_scope, scope_prefix
 from gtape.ops.arguments import as_int
-from gtape.summary.writers import (
-    Setting,
-    Summary,
-    SummaryMetadata,
-    setting,
-    state,
-    summary_of,
-)
+from gtape.summary.writers import Setting, Summary, SummaryMetadata, setting, state, summary_of
 from gtape.trace.host_steps import step as host_step
 
 #: (the host arrays of a summary's inputs) -> a Summary.

@@ -16,7 +16,7 @@ import pytest
 import gtape as tf
 from gtape.cli import main as gtape
 from gtape.core import safetensors_files
-from gtape.demo import gpt, gpt_model
+from gtape.demo import gpt, gpt_model, training
 from gtape.demo.gpt_model import GPT, Size
 from gtape.demo.training import DemoError, Interrupts
 
@@ -141,7 +141,7 @@ def test_a_resumed_run_is_the_same_bit_by_bit(tmp_path: Path, trained: gpt.GptOu
     seen: list[int] = []
     drawn = gpt_model.batch
     monkeypatch.setattr(gpt_model, "batch", lambda *a: seen.append(1) or drawn(*a))
-    monkeypatch.setattr(gpt, "Interrupts", AfterSeven)
+    monkeypatch.setattr(training, "Interrupts", AfterSeven)
     stopped = gpt.run(_options(tmp_path))
     assert (stopped.steps, stopped.report) == (7, None)
     assert stopped.checkpoint.name == "gpt-7.safetensors"
