@@ -9,7 +9,8 @@ _TABLE = {
     "gtape.ops.image.adjustments": """
         adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_saturation
         convert_image_dtype grayscale_to_rgb hsv_to_rgb per_image_standardization psnr
-        rgb_to_grayscale rgb_to_hsv rgb_to_yiq rgb_to_yuv total_variation yiq_to_rgb yuv_to_rgb""",
+        rgb_to_grayscale rgb_to_hsv rgb_to_yiq rgb_to_yuv ssim total_variation yiq_to_rgb
+        yuv_to_rgb""",
     "gtape.ops.image.augmentation": """
         random_brightness random_contrast random_crop random_flip_left_right random_flip_up_down
         random_hue random_saturation stateless_random_brightness stateless_random_contrast
@@ -19,7 +20,6 @@ _TABLE = {
     "gtape.ops.image.geometry": """
         central_crop crop_to_bounding_box extract_patches flip_left_right flip_up_down
         image_gradients pad_to_bounding_box resize_with_crop_or_pad rot90 sobel_edges transpose""",
-    "gtape.ops.image.similarity": "ssim",
 }
 
 __getattr__, __dir__, __all__ = _attach(__name__, _TABLE)

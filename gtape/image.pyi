@@ -24,6 +24,7 @@ from gtape.ops.image.adjustments import rgb_to_grayscale as rgb_to_grayscale
 from gtape.ops.image.adjustments import rgb_to_hsv as rgb_to_hsv
 from gtape.ops.image.adjustments import rgb_to_yiq as rgb_to_yiq
 from gtape.ops.image.adjustments import rgb_to_yuv as rgb_to_yuv
+from gtape.ops.image.adjustments import ssim as ssim
 from gtape.ops.image.adjustments import total_variation as total_variation
 from gtape.ops.image.adjustments import yiq_to_rgb as yiq_to_rgb
 from gtape.ops.image.adjustments import yuv_to_rgb as yuv_to_rgb
@@ -60,4 +61,3 @@ from gtape.ops.image.resampling import ResizeMethod as ResizeMethod
 from gtape.ops.image.resampling import crop_and_resize as crop_and_resize
 from gtape.ops.image.resampling import resize as resize
 from gtape.ops.image.resampling import resize_with_pad as resize_with_pad
-from gtape.ops.image.similarity import ssim as ssim

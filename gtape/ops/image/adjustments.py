@@ -1,4 +1,4 @@
-"""Brightness, contrast and colour of images, which are [n, h, w, c] or [h, w, c]."""
+"""Images [n, h, w, c] or [h, w, c]: brightness, contrast, colour, and how alike two of them are."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.numerics.sums import total
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import as_float, named
+from gtape.ops.arguments import as_float, as_int, named
 from gtape.ops.elementwise import scalars as s
 from gtape.ops.elementwise.operators import absolute
 from gtape.ops.linalg.contraction import tensordot
+from gtape.ops.nn.convolution import depthwise_conv2d
 from gtape.ops.reductions.moments import reduce_std
 from gtape.ops.reductions.reductions import reduce_mean_, reduce_sum_
 from gtape.ops.shape.casting import cast, saturate_cast
+from gtape.ops.shape.layout import reshape, reshape_
 from gtape.ops.shape.packing import concat_, stack_, unstack_
 
 if TYPE_CHECKING:
@@ -143,11 +145,8 @@ def per_image_standardization(image: TensorLike) -> Tensor:
 
 def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
     """Σ |differences of neighbouring pixels|: a number for each image.
-
-    Raises:
-        ValueError: not three or four axes.
-        InvalidArgumentError: unsigned integers, whose differences would wrap around.
-    """
+    Raises ValueError: not three or four axes;
+    InvalidArgumentError: unsigned integers, whose differences would wrap around."""
     x = of_rank("total_variation", images)
     if x.dtype.is_unsigned:
         raise InvalidArgumentError(f"total_variation: differences of {x.dtype!r} would wrap "
@@ -187,19 +186,6 @@ def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
         raise ValueError(f"grayscale_to_rgb takes images with 1 channel in the last axis; got "
                          f"{x.spec}")
     return concat_(x, x, x, axis=x.ndim - 1)
-
-
-def psnr(a: TensorLike, b: TensorLike, max_val: Any, name: str | None = None) -> Tensor:
-    """20 log₁₀(max) - 10 log₁₀(mean (a - b)²) in dB, for each pair of images.
-    Raises InvalidArgumentError: the shapes do not broadcast."""
-    peak = as_float(max_val, "psnr: max_val")
-    x, y = convert(a), convert(b)
-    # In units of the floats that both images become.
-    top = peak / float(x.dtype.max) if x.dtype.is_integer else peak
-    x, y = convert_image_dtype(x, float32), convert_image_dtype(y, float32)
-    axes = tuple(range(max(x.ndim, y.ndim)))[-3:]
-    error = reduce_mean_(s.squared_difference(x, y), axis=axes)
-    return s.subtract(20 * math.log10(top), s.log(error) * (10 / math.log(10)))
 
 
 def _hue(red: Any, green: Any, blue: Any) -> Expr:
@@ -302,11 +288,8 @@ def _coloured(name: str, image: TensorLike, change: Callable[[list[Tensor]], lis
 
 def adjust_hue(image: TensorLike, delta: SupportsFloat, name: str | None = None) -> Tensor:
     """Colours turned by `delta` on the colour wheel, in turns; integer images are scaled to [0, 1].
-
-    Raises:
-        ValueError: `delta` outside [-1, 1], where it is known while tracing.
-        InvalidArgumentError: no images with three channels.
-    """
+    Raises ValueError: `delta` outside [-1, 1], where it is known while tracing;
+    InvalidArgumentError: no images with three channels."""
     turn = convert(delta)
     if type(turn) is EagerTensor and not -1 <= as_float(turn, "adjust_hue: delta") <= 1:
         raise ValueError(f"adjust_hue: delta must lie in [-1, 1]; got {shown(delta)}")
@@ -358,3 +341,74 @@ rgb_to_yuv = _mixing("rgb_to_yuv", _YUV, _FROM_RGB.format("PAL"))
 yuv_to_rgb = _mixing("yuv_to_rgb", np.linalg.inv(_YUV), "`rgb_to_yuv` undone. Raises as it.")
 rgb_to_yiq = _mixing("rgb_to_yiq", _TO_YIQ, _FROM_RGB.format("NTSC"))
 yiq_to_rgb = _mixing("yiq_to_rgb", np.linalg.inv(_YIQ), "`rgb_to_yiq` undone. Raises as it.")
+
+
+# ---------------------------------------------------------------- how alike two images are
+def psnr(a: TensorLike, b: TensorLike, max_val: Any, name: str | None = None) -> Tensor:
+    """20 log₁₀(max) - 10 log₁₀(mean (a - b)²) in dB, for each pair of images.
+    Raises InvalidArgumentError: the shapes do not broadcast."""
+    peak = as_float(max_val, "psnr: max_val")
+    x, y = convert(a), convert(b)
+    # In units of the floats that both images become.
+    top = peak / float(x.dtype.max) if x.dtype.is_integer else peak
+    x, y = convert_image_dtype(x, float32), convert_image_dtype(y, float32)
+    axes = tuple(range(max(x.ndim, y.ndim)))[-3:]
+    error = reduce_mean_(s.squared_difference(x, y), axis=axes)
+    return s.subtract(20 * math.log10(top), s.log(error) * (10 / math.log(10)))
+
+
+def _gaussian_window(size: int, sigma: float, channels: int) -> np.ndarray:
+    """[size, size, channels, 1]: a Gaussian whose entries add up to 1."""
+    line = np.exp(-(np.arange(size) - (size - 1) / 2) ** 2 / (2 * sigma ** 2))
+    # A product of two lines, normalised once.
+    square = np.outer(line, line) / line.sum() ** 2
+    return np.tile(square[:, :, None, None], (1, 1, channels, 1)).astype(np.float32)
+
+
+def _image_pair(img1: TensorLike, img2: np.ndarray, size: int) -> tuple[Tensor, Tensor]:
+    x, y = convert(img1), convert(img2)
+    shape = x.spec.shape
+    if x.ndim < 3 or y.spec.shape != shape or size < 1 or min(shape[-3:-1]) < size:
+        raise InvalidArgumentError(f"ssim takes two images of one shape [..., h, w, c], of at "
+                                   f"least {size} x {size} pixels, the filter_size; got {x.spec} "
+                                   f"and {y.spec}")
+    return tuple(reshape(convert_image_dtype(v, float32), (-1, *shape[-3:])) for v in (x, y))
+
+
+def ssim(img1: TensorLike, img2: Any, max_val: float, filter_size: int = 11,
+         filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03,
+         return_index_map: bool = False) -> Tensor:
+    """The structural similarity of images [..., h, w, c], 1 for equal ones: float32 [...].
+
+    Means, variances and the covariance of windows under a Gaussian are compared:
+    (2 m₁m₂ + c₁) (2 v₁₂ + c₂) / ((m₁² + m₂² + c₁) (v₁ + v₂ + c₂)), cᵢ = (kᵢ max_val)², on average
+    over all windows and channels (Wang et al. 2004). Differentiable in both.
+
+    Args:
+        max_val: the difference between the largest and the smallest value that pixels may have.
+        return_index_map: give the similarity of each window, [..., h', w'].
+
+    Raises:
+        InvalidArgumentError: shapes that differ, fewer than three axes, or images smaller than the
+            filter.
+    """
+    size, sigma = as_int(filter_size, "ssim: filter_size"), as_float(filter_sigma, "filter_sigma")
+    given = convert(img1)
+    # Images become floats in [0, 1] below, and the peak must be in their units.
+    peak = as_float(max_val, "ssim: max_val") / (
+        float(given.dtype.max) if given.dtype.is_integer else 1.0)
+    c1, c2 = ((as_float(k, "ssim: k1, k2") * peak) ** 2 for k in (k1, k2))
+    x, y = _image_pair(img1, img2, size)
+    window = convert(_gaussian_window(size, sigma, x.spec.shape[3]), None, x._t.device)
+
+    def mean(values: Tensor) -> Tensor:
+        return depthwise_conv2d(values, window, [1, 1, 1, 1], "VALID")
+
+    mx, my = mean(x), mean(y)
+    both, each = mx * my * 2.0, s.square(mx) + s.square(my)
+    shared = mean(x * y) * 2.0 - both
+    # Var x + Var y in one convolution, since only the sum is needed.
+    spread = mean(s.square(x) + s.square(y)) - each
+    likeness = (both + c1) / (each + c1) * ((shared + c2) / (spread + c2))
+    result = reduce_mean_(likeness, axis=(3,) if return_index_map else (1, 2, 3))
+    return reshape_(result, shape=(*given.spec.shape[:-3], *result.spec.shape[1:]))

@@ -152,10 +152,8 @@ def sobel_edges(image: TensorLike) -> Tensor:
     Differences of the pixels on both sides, weighted 1, 2, 1 across; images are reflected at their
     borders.
 
-    Raises:
-        ValueError: not four axes.
-        InvalidArgumentError: not floating, or fewer than 2 rows or columns.
-    """
+    Raises ValueError: not four axes;
+    InvalidArgumentError: not floating, or fewer than 2 rows or columns."""
     x = of_rank("sobel_edges", image, (4,))
     if not x.dtype.is_floating or min(x.spec.shape[1:3]) < 2:
         raise InvalidArgumentError(f"sobel_edges takes floating images of at least 2 x 2 pixels; "
@@ -185,10 +183,8 @@ def extract_patches(images: TensorLike, sizes: Any, strides: Any, rates: Any, pa
             pixels of a window.
         padding: "VALID" or "SAME".
 
-    Raises:
-        ValueError: not four axes, or another padding.
-        InvalidArgumentError: sizes, strides or rates of another form.
-    """
+    Raises ValueError: not four axes, or another padding;
+    InvalidArgumentError: sizes, strides or rates of another form."""
     x = of_rank("extract_patches", images, (4,))
     size, steps, apart = (_middle(name, values) for name, values in (
         ("sizes", sizes), ("strides", strides), ("rates", rates)))

@@ -136,10 +136,8 @@ def resize(images: TensorLike, size: IntsLike, method: str = "bilinear",
         preserve_aspect_ratio: the largest size inside `size` with the proportions of the images.
         antialias: widen the kernel where the images shrink.
 
-    Raises:
-        ValueError: an unknown method, or no images.
-        InvalidArgumentError: `size` does not hold two positive integers.
-    """
+    Raises ValueError: an unknown method, or no images;
+    InvalidArgumentError: `size` does not hold two positive integers."""
     x = convert(images)
     kind = getattr(method, "value", method)
     kind = kind.lower() if isinstance(kind, str) else ""
@@ -385,10 +383,8 @@ def projective_transform(*, images: TensorLike, transforms: Tensor, output_shape
         interpolation: "NEAREST" or "BILINEAR".
         fill_mode: "CONSTANT", "REFLECT", "WRAP" or "NEAREST": what lies beyond the image.
 
-    Raises:
-        InvalidArgumentError: shapes or dtypes do not fit.
-        ValueError: another interpolation or fill_mode.
-    """
+    Raises InvalidArgumentError: shapes or dtypes do not fit;
+    ValueError: another interpolation or fill_mode."""
     x, maps, shape = _check_maps(images, transforms, output_shape)
     if interpolation not in _INTERPOLATIONS or fill_mode not in _MODES:
         raise ValueError(f"ImageProjectiveTransformV3: interpolation must be one of "

@@ -115,10 +115,8 @@ def einsum(equation: str, *inputs: object, **kwargs: object) -> Tensor:
         inputs: tensors of one dtype.
         optimize: accepted; the order is always chosen to keep intermediate results small.
 
-    Raises:
-        ValueError: the equation is malformed, or its terms differ in number from the tensors.
-        InvalidArgumentError: it does not fit the shapes, or dtypes differ.
-    """
+    Raises ValueError: the equation is malformed, or its terms differ in number from the tensors;
+    InvalidArgumentError: it does not fit the shapes, or dtypes differ."""
     unknown = set(kwargs) - {"optimize", "name"}
     if unknown:
         raise TypeError(f"einsum takes the keywords optimize and name; got {sorted(unknown)}")
@@ -217,10 +215,8 @@ def tensordot(a: TensorLike, b: TensorLike, axes: TensorLike, name: str | None =
         axes: an integer N, for the last N axes of a with the first N of b; or two integers or
             two lists, the axes of a and those of b.
 
-    Raises:
-        ValueError: the axes do not fit.
-        InvalidArgumentError: lengths or dtypes differ.
-    """
+    Raises ValueError: the axes do not fit;
+    InvalidArgumentError: lengths or dtypes differ."""
     x, y = pair("tensordot", a, b)
     left, right = _axes_pair(axes, x.ndim, y.ndim)
     # One einsum: its products know how to bring any axes together in one multiplication.

@@ -38,10 +38,8 @@ def linear(x: TensorLike, kernel: TensorLike, bias: TensorLike, activation: str 
         x, kernel, bias: tensors […, in], [in, units] and [units] of one dtype.
         activation: f: None, "relu", or "gelu_tanh", gelu in its form with tanh.
 
-    Raises:
-        InvalidArgumentError: shapes that do not fit.
-        ValueError: another activation.
-    """
+    Raises InvalidArgumentError: shapes that do not fit;
+    ValueError: another activation."""
     left, weights = pair("linear", x, kernel)
     offset = pair("linear", left, bias)[1]
     if activation not in _ACTIVATIONS:

@@ -86,10 +86,8 @@ def norm(tensor: TensorLike, ord: Any = "euclidean", axis: IntsLike | None = Non
         A tensor of the dtype of `tensor`, real for a complex one. The gradient of a whole norm at
         zero is 0.
 
-    Raises:
-        ValueError: an unknown `ord`, or an axis that is not None, an integer or a pair.
-        InvalidArgumentError: no such axis, or integers.
-    """
+    Raises ValueError: an unknown `ord`, or an axis that is not None, an integer or a pair;
+    InvalidArgumentError: no such axis, or integers."""
     x = convert(tensor)
     given = axes_of(axis)
     is_matrix = isinstance(given, tuple) and len(given) > 1

@@ -90,10 +90,8 @@ def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b:
         output_type: the dtype in which products are added up, and of the result: int8 matrices
             with tf.int32 do not overflow.
 
-    Raises:
-        InvalidArgumentError: a rank below 2, lengths that do not meet, or dtypes that differ.
-        ValueError: a transpose and an adjoint of the same matrix.
-    """
+    Raises InvalidArgumentError: a rank below 2, lengths that do not meet, or dtypes that differ;
+    ValueError: a transpose and an adjoint of the same matrix."""
     x, y = pair("matmul", a, b)
     if adjoint_a or adjoint_b:
         if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):

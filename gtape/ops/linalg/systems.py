@@ -376,10 +376,8 @@ def eigh_tridiagonal(alpha: TensorLike, beta: TensorLike, eigvals_only: bool = T
         select: 'a' all; 'i' those numbered select_range[0] … select_range[1]; 'v' those in
             [select_range[0], select_range[1]], for one matrix.
 
-    Raises:
-        InvalidArgumentError: shapes that do not fit, or an empty range of values.
-        ValueError: an unknown `select`, or no `select_range` for it.
-    """
+    Raises InvalidArgumentError: shapes that do not fit, or an empty range of values;
+    ValueError: an unknown `select`, or no `select_range` for it."""
     a, b = as_tensors([alpha, beta], "eigh_tridiagonal")
     n = a.spec.shape[-1] if a.ndim else 0
     if not n or b.spec.shape != (*a.spec.shape[:-1], n - 1):

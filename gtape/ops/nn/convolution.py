@@ -286,11 +286,8 @@ def conv(input: TensorLike, filter: TensorLike, strides: IntsLike, padding: str,
          dilations: IntsLike = (), batch_dims: int = 1, groups: int = 1, name: str | None = None,
          ) -> Tensor:
     """`convolution` with the layout as 'CHANNELS_LAST' or 'CHANNELS_FIRST'.
-
-    Raises:
-        ValueError: another layout, or batch_dims other than 1.
-        InvalidArgumentError: as `conv2d`.
-    """
+    Raises ValueError: another layout, or batch_dims other than 1;
+    InvalidArgumentError: as `conv2d`."""
     if data_format not in ("CHANNELS_LAST", "CHANNELS_FIRST") or batch_dims != 1:
         raise ValueError(f"conv: data_format must be 'CHANNELS_LAST' or 'CHANNELS_FIRST' and "
                          f"batch_dims 1; got {shown(data_format)} and {shown(batch_dims)}")
@@ -453,11 +450,8 @@ def depthwise_conv2d_backprop_filter(input: TensorLike, filter_sizes: TensorLike
 def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None,
              name: str | None = None) -> Tensor:
     """`value` plus `bias` [C] along the channels: the last axis, or axis 1 for 'NC…'.
-
-    Raises:
-        InvalidArgumentError: `bias` has not one number per channel, or `value` has rank below 2.
-        ValueError: an unknown layout.
-    """
+    Raises InvalidArgumentError: `bias` has not one number per channel, or `value` has rank below 2;
+    ValueError: an unknown layout."""
     x, b = pair("bias_add", value, bias)
     if data_format is not None and not (
             isinstance(data_format, str) and data_format.startswith("N")):

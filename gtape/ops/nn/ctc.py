@@ -131,10 +131,8 @@ def ctc_loss(labels: TensorLike | SparseTensor, logits: TensorLike,
         logit_length: how many frames of each sequence there are.
         blank_index: the class of the blank, 0 unless given; a negative one counts from the end.
 
-    Raises:
-        InvalidArgumentError: shapes or dtypes do not fit, or there is no such blank.
-        ValueError: a SparseTensor without `blank_index`.
-    """
+    Raises InvalidArgumentError: shapes or dtypes do not fit, or there is no such blank;
+    ValueError: a SparseTensor without `blank_index`."""
     x = convert(logits)
     if x.ndim != 3:
         raise InvalidArgumentError(f"ctc_loss takes logits of three axes; got {x.spec}")
@@ -202,10 +200,8 @@ def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool =
         ([labels], scores): an int64 SparseTensor [batch, longest], and less the sum of the largest
         scores, [batch, 1].
 
-    Raises:
-        InvalidArgumentError: shapes or dtypes do not fit, or there is no such blank.
-        FailedPreconditionError: a sequence is longer than there are frames.
-    """
+    Raises InvalidArgumentError: shapes or dtypes do not fit, or there is no such blank;
+    FailedPreconditionError: a sequence is longer than there are frames."""
     x, scores, counts = _scores("ctc_greedy_decoder", inputs, sequence_length)
     classes = scores.shape[2]
     given = classes - 1 if blank_index is None else as_int(blank_index, "blank_index")

@@ -90,10 +90,8 @@ def dropout(x: TensorLike, rate: float, noise_shape: IntsLike | None = None,
     Args:
         noise_shape: the shape of the random choice, which broadcasts to that of x.
 
-    Raises:
-        ValueError: a rate outside [0, 1), or x is not floating.
-        InvalidArgumentError: a noise_shape that does not broadcast to the shape of x.
-    """
+    Raises ValueError: a rate outside [0, 1), or x is not floating;
+    InvalidArgumentError: a noise_shape that does not broadcast to the shape of x."""
     op_seed = None if seed is None else as_int(seed, "dropout: seed")
     return _dropout(x, rate, noise_shape, lambda count: take(op_seed, count))
 

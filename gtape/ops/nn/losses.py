@@ -322,11 +322,8 @@ def _same_shape(name: str, labels: TensorLike, logits: TensorLike) -> tuple[Tens
 def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None,
                                       name: str | None = None) -> Tensor:
     """-z log σ(x) - (1 - z) log(1 - σ(x)) for logits x and labels z, without overflow.
-
-    Raises:
-        ValueError: shapes that differ, or an argument is missing.
-        InvalidArgumentError: dtypes that differ, or no real floating numbers.
-    """
+    Raises ValueError: shapes that differ, or an argument is missing;
+    InvalidArgumentError: dtypes that differ, or no real floating numbers."""
     z, x = _same_shape("sigmoid_cross_entropy_with_logits", labels, logits)
     return sigmoid_cross_entropy_(x, z)
 
@@ -345,11 +342,8 @@ def weighted_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike,
                                        pos_weight: SupportsFloat, name: str | None = None,
                                        ) -> Tensor:
     """-q z log σ(x) - (1 - z) log(1 - σ(x)), where the weight q of positives may broadcast.
-
-    Raises:
-        ValueError: the shapes of labels z and logits x differ.
-        InvalidArgumentError: dtypes that differ, or no real floating numbers.
-    """
+    Raises ValueError: the shapes of labels z and logits x differ;
+    InvalidArgumentError: dtypes that differ, or no real floating numbers."""
     z, x = _same_shape("weighted_cross_entropy_with_logits", labels, logits)
     return weighted_cross_entropy_(x, z, pos_weight)
 

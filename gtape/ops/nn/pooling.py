@@ -147,18 +147,13 @@ def _pool(name: str, input: TensorLike, ksize: IntsLike, strides: IntsLike, padd
     first = is_channels_first(name, data_format, rank)
     size = spatial_sizes(name, "ksize", ksize, rank, first)
     windows = Windows(name, x.spec.shape, size, strides, padding, data_format, dilations, rank)
-    _check_pads(name, size, **windows.attrs)
+    # Of no cells there is neither a largest value nor a mean: it would give -inf or 0 / 0.
+    pads, gaps = windows.attrs["pads"], windows.attrs["dilations"]
+    if any(max(added) > (n - 1) * gap for added, n, gap in zip(pads, size, gaps, strict=True)):
+        raise InvalidArgumentError(f"{name}: the padding must be smaller than the window; got "
+                                   f"padding {pads} and windows {size}")
     op = max_pool_ if maximum else avg_pool_
     return windows.laid_out(op(windows.last(x), size=size, **windows.attrs))
-
-
-def _check_pads(name: str, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads) -> None:
-    """Raises InvalidArgumentError where a window could lie in the padding altogether."""
-    # Of no cells there is neither a largest value nor a mean: it would give -inf or 0 / 0.
-    for added, length, gap in zip(pads, size, dilations, strict=True):
-        if max(added) > (length - 1) * gap:
-            raise InvalidArgumentError(f"{name}: the padding must be smaller than the window; got "
-                                       f"padding {pads} and windows {size}")
 
 
 def _pooling(public: str, rank: int | None, layout: str | None, maximum: bool, doc: str,
@@ -206,11 +201,8 @@ def pool(input: TensorLike, window_shape: IntsLike, pooling_type: str, strides: 
          padding: str = "VALID", data_format: str | None = None, dilations: IntsLike | None = None,
          name: str | None = None) -> Tensor:
     """Pooling of type 'MAX' or 'AVG' over the 1 to 3 spatial axes of `input`, windows dilated.
-
-    Raises:
-        ValueError: another pooling type.
-        InvalidArgumentError: as `max_pool2d`.
-    """
+    Raises ValueError: another pooling type;
+    InvalidArgumentError: as `max_pool2d`."""
     if pooling_type not in ("MAX", "AVG"):
         raise ValueError(f"pool: pooling_type must be 'MAX' or 'AVG'; got {shown(pooling_type)}")
     return _pool("pool", input, window_shape, strides, padding, data_format, dilations, None,
@@ -226,10 +218,8 @@ def max_pool_with_argmax(input: TensorLike, ksize: IntsLike, strides: IntsLike, 
     Args:
         include_batch_in_index: positions in the whole batch: ((n H + y) W + x) C + c.
 
-    Raises:
-        ValueError: a layout other than 'NHWC'.
-        InvalidArgumentError: as `max_pool2d`.
-    """
+    Raises ValueError: a layout other than 'NHWC';
+    InvalidArgumentError: as `max_pool2d`."""
     name = "max_pool_with_argmax"
     if data_format != "NHWC":
         raise ValueError(f"{name}: data_format must be 'NHWC'; got {shown(data_format)}")
@@ -348,10 +338,8 @@ def dilation2d(input: TensorLike, filters: TensorLike, strides: IntsLike, paddin
 
     A tie's gradient goes to the first cell.
 
-    Raises:
-        InvalidArgumentError: ranks, channels, dtypes, strides or paddings that do not fit.
-        ValueError: a layout other than 'NHWC'.
-    """
+    Raises InvalidArgumentError: ranks, channels, dtypes, strides or paddings that do not fit;
+    ValueError: a layout other than 'NHWC'."""
     name = "dilation2d"
     x, kernel = pair(name, input, filters)
     require_rank(name, "the input", x.spec, 4)

@@ -38,9 +38,7 @@ def lstm(x: TensorLike, weights: TensorLike, h: TensorLike, c: TensorLike,
         h, c: the state before the first step, [batch, units]; all of one floating dtype.
         return_sequences: whether to give the h of every step, in order, or of the last one.
 
-    Returns:
-        A list of h, and the last state, [h, c].
-
+    Returns a list of h, and the last state, [h, c].
     Raises InvalidArgumentError: shapes that do not fit."""
     *outputs, c = _lstm(x, weights, h, c, return_sequences)
     return outputs, [outputs[-1], c]
@@ -58,16 +56,10 @@ def gru(x: TensorLike, weights: TensorLike, bias: TensorLike, h: TensorLike,
     Cho et al. 2014, arXiv:1406.1078, with the reset gate after the product, as cuDNN has it.
 
     Args:
-        x: [steps, batch, 3 units], the inputs times their weights, with their bias; at least a
-            step.
-        weights: W, [units, 3 units].
+        x, weights, h, return_sequences: as for `lstm`, with 3 units where it has 4.
         bias: b, [3 units].
-        h: the state before the first step, [batch, units]; all of one floating dtype.
-        return_sequences: whether to give the h of every step, in order, or of the last one.
 
-    Returns:
-        A list of h, and the last state, [h].
-
+    Returns a list of h, and the last state, [h].
     Raises InvalidArgumentError: shapes that do not fit."""
     outputs = _gru(x, weights, bias, h, return_sequences)
     return outputs, outputs[-1:]

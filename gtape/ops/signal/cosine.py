@@ -137,10 +137,8 @@ def mdct(signals: TensorLike, frame_length: int,
     Returns:
         [..., frames, frame_length // 2].
 
-    Raises:
-        ValueError: frame_length is not a multiple of 4, or an unknown norm.
-        InvalidArgumentError: not float32 or float64.
-    """
+    Raises ValueError: frame_length is not a multiple of 4, or an unknown norm;
+    InvalidArgumentError: not float32 or float64."""
     x = _real_input("mdct", signals)
     length = as_int(frame_length, "mdct: frame_length")
     # Quarters are folded onto each other.
@@ -165,11 +163,8 @@ def _weighted(frames: Tensor, window_fn: Callable[..., Tensor] | None) -> Tensor
 def inverse_mdct(mdcts: TensorLike, window_fn: Callable[..., Tensor] | None = vorbis_window,
                  norm: str | None = None, name: str | None = None) -> Tensor:
     """The signal of which `mdct` gave the frames, but for the first and last half frame.
-
-    Raises:
-        InvalidArgumentError: not float32 or float64, or a rank below 2.
-        ValueError: an unknown norm.
-    """
+    Raises InvalidArgumentError: not float32 or float64, or a rank below 2;
+    ValueError: an unknown norm."""
     x = _real_input("inverse_mdct", mdcts)
     half = x.spec.shape[-1] if x.ndim else 0
     if x.ndim < 2 or half % 2:
