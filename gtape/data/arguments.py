@@ -99,11 +99,7 @@ def number_dtype(value: DType | None, what: str) -> DType:
 
 
 def weights(value: Any, count: int | None, what: str) -> np.ndarray:
-    """A vector of weights, float64: none negative, and not all zero.
-
-    Args:
-        count: how many there must be, where that is known.
-    """
+    """A vector of `count` weights, float64: none negative, and not all zero."""
     array = host_value(value, what)
     if array.ndim != 1 or array.dtype.kind not in "fiub" or len(array) != (
             len(array) if count is None else count):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator as Elements
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from gtape.core.device import Device
-from gtape.data.rows import Chunk, Rows
+from gtape.data.rows import Chunk, Elements, Rows
 
 #: What `cardinality` says of a dataset without end, and of one whose length is not known.
 INFINITE_CARDINALITY = -1
@@ -15,12 +14,10 @@ UNKNOWN_CARDINALITY = -2
 
 
 class Core:
-    """What datasets ask each other.
-
-    A subclass says how a pass is made (`_iterate`, or `_elements` where the elements may be rows of
-    arrays, which `_rows` says), what its elements are (`_spec`, or a function that finds it), how
-    many there are (`_cardinality`), and which datasets it is made from (`_inputs`).
-    """
+    """What datasets ask each other. A subclass says how a pass is made (`_iterate`, or `_elements`
+    where the elements may be rows of arrays, which `_rows` says), what its elements are (`_spec`,
+    or a function that finds it), how many there are (`_cardinality`), and which datasets it is made
+    from (`_inputs`)."""
 
     #: Whether only an element can tell what the elements are.
     _told_by_elements = False
@@ -115,10 +112,8 @@ class Selected(Dataset):
 
 
 class Reordered(Selected):
-    """Elements of another dataset; where they are rows, their indices alone are gone through.
-
-    A subclass says which come next of elements (`_elements`) and of indices (`_stream`).
-    """
+    """Elements of another dataset; where they are rows, their indices alone are gone through. A
+    subclass says which come next of elements (`_elements`) and of indices (`_stream`)."""
 
     def _rows(self) -> Rows | None:
         rows = self._inputs[0]._rows()

@@ -4,7 +4,6 @@ are elements gathered into datasets, and datasets reduced group by group."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from collections.abc import Iterator as Elements
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -28,7 +27,7 @@ from gtape.data.base import Dataset, ReadyElements
 from gtape.data.calls import Call
 from gtape.data.failures import Placed, failed
 from gtape.data.iterators import SpecOfElements
-from gtape.data.rows import Rows, cut
+from gtape.data.rows import Elements, Rows, cut
 from gtape.data.stacking import loosened
 from gtape.ops.arguments import as_function, as_int, as_ints, as_items
 
@@ -59,8 +58,10 @@ class Batch(Dataset):
 
     def _stack(self) -> Callable[[list[Any]], Any]:
         """What makes several elements one."""
-        return partial(stacking.batched,
-                       ragged=stacking.ragged_leaves(self._inputs[0]._known_spec))
+        return partial(stacking.batched, ragged=stacking.ragged_leaves(self._row_spec()))
+
+    def _row_spec(self) -> Any:
+        return self._inputs[0]._known_spec
 
     def _of_rows(self, rows: Rows) -> Elements[Any]:
         for number, chunk in enumerate(cut(rows.chunks(), self._size, self._drop)):
@@ -92,9 +93,6 @@ class RaggedBatch(Batch):
 
     def _row_spec(self) -> Any:
         return stacking.composites().ragged_spec(self._inputs[0].element_spec, self._splits_dtype)
-
-    def _stack(self) -> Callable[[list[Any]], Any]:
-        return partial(stacking.batched, ragged=stacking.ragged_leaves(self._row_spec()))
 
 
 class Unbatch(Dataset):
@@ -283,11 +281,7 @@ def _padded(leaves: Sequence[Any], dims: Sequence[int | None], value: Any) -> Ea
 
 
 class DatasetSpec(SpecOfElements):
-    """The spec of a dataset that is an element, or a leaf of one.
-
-    Args:
-        element_spec: of its elements.
-    """
+    """The spec of a dataset that is an element, or a leaf of one, with elements of a spec."""
 
     def __init__(self, element_spec: Any, dataset_shape: IntsLike = ()) -> None:
         super().__init__(specs_of(element_spec, "DatasetSpec: element_spec"))

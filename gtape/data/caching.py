@@ -39,10 +39,8 @@ class Cache(Same):
 
 
 class FileCache(Same):
-    """The elements, which the first whole pass writes to a file: a NumPy .npz of plain arrays.
-
-    For every leaf it has the values of all elements one after the other, and the shapes.
-    """
+    """The elements, which the first whole pass writes to a file: a NumPy .npz of plain arrays. For
+    every leaf it has the values of all elements one after the other, and the shapes."""
 
     def __init__(self, dataset: Dataset, path: str) -> None:
         super().__init__(dataset)

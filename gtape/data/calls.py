@@ -32,11 +32,8 @@ class Call:
     """`function` as pipelines call it: with the items of an element, for another element.
 
     Where the function can be traced, the trace is applied: its Python code runs no more. A trace
-    that is applied often is compiled.
-
-    Args:
-        spec: of the elements that it is called with; None: the first one tells.
-        what: the transformation, for messages.
+    that is applied often is compiled. `spec` is that of the elements it is called with, None where
+    the first one tells; `what` the transformation, for messages.
     """
 
     def __init__(self, function: Callable[..., object], spec: object, what: str) -> None:

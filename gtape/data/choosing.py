@@ -10,37 +10,32 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from collections.abc import Iterator as Elements
 from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 
-from gtape.core import errors
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.locks import lock
 from gtape.core.type_specs import TensorSpec
-from gtape.data.base import (
-    INFINITE_CARDINALITY,
-    UNKNOWN_CARDINALITY,
-    Dataset,
-    Reordered,
-    Same,
-    Selected,
-)
+from gtape.data.base import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, Reordered, Same
 from gtape.data.elements import tensor
-from gtape.data.rows import Chunk, Rows, vector
+from gtape.data.rows import Chunk, Elements, Rows, vector
 from gtape.data.stacking import merged_specs
 from gtape.ops.arguments import as_ints
 
 
-class Take(Reordered):
-    """The first elements; all for a negative count."""
+class _ByCount(Reordered):
+    """Elements of which a number says how many, or how often."""
 
     def __init__(self, dataset: Dataset, count: int) -> None:
         super().__init__(dataset)
         self._count = count
+
+
+class Take(_ByCount):
+    """The first elements; all for a negative count."""
 
     def _elements(self) -> Elements[object]:
         upstream = self._inputs[0]._iterate()
@@ -66,12 +61,8 @@ def _first(chunks: Elements[Chunk], count: int) -> Elements[Chunk]:
         count -= len(chunk[0])
 
 
-class Skip(Reordered):
+class Skip(_ByCount):
     """The elements after the first; none for a negative count."""
-
-    def __init__(self, dataset: Dataset, count: int) -> None:
-        super().__init__(dataset)
-        self._count = count
 
     def _elements(self) -> Elements[object]:
         # TensorFlow: skip(-1) skips all.
@@ -123,12 +114,8 @@ class Shard(Reordered):
         return count if count < 0 else len(range(self._index, count, self._number))
 
 
-class Repeat(Selected):
+class Repeat(_ByCount):
     """The elements `count` times, each time by a new pass; without end for a negative count."""
-
-    def __init__(self, dataset: Dataset, count: int) -> None:
-        super().__init__(dataset)
-        self._count = count
 
     def _elements(self) -> Elements[object]:
         return _again(self._inputs[0]._iterate, self._count)
@@ -189,12 +176,8 @@ _WORD = (1 << 64) - 1
 
 
 class Seed:
-    """What a transformation draws from: `generator()` starts a pass.
-
-    Args:
-        seed: an integer, a tensor of one, a pair as `tf.random` makes it, or None.
-        renewed: whether every pass draws other numbers.
-    """
+    """What a transformation draws from: `generator()` starts a pass, which draws other numbers
+    where `renewed`. A seed is an integer, a tensor of one, a pair as of `tf.random`, or None."""
 
     def __init__(self, seed: object, renewed: bool = True) -> None:
         from gtape.ops.random.streams import streams  # brings random numbers, which few draw
@@ -233,13 +216,12 @@ class Shuffle(Reordered, Same):
         if buffer_size == UNKNOWN_CARDINALITY:
             buffer_size = dataset._cardinality()
             if buffer_size < 0:
-                raise errors.InvalidArgumentError(
-                    "shuffle: buffer_size=tf.data.UNKNOWN_CARDINALITY needs a dataset of known "
-                    "length")
+                raise InvalidArgumentError("shuffle: buffer_size=tf.data.UNKNOWN_CARDINALITY needs "
+                                           "a dataset of known length")
             buffer_size = max(1, buffer_size)
         if buffer_size < 1:
-            raise errors.InvalidArgumentError(
-                f"shuffle: buffer_size must be greater than zero; got {buffer_size}")
+            raise InvalidArgumentError(f"shuffle: buffer_size must be greater than zero; got "
+                                       f"{buffer_size}")
         self._size = buffer_size
         self._seed = Seed(seed, renewed)
 
@@ -306,17 +288,13 @@ def _blocks(chunks: Elements[Chunk], size: int) -> Elements[np.ndarray]:
         yield held[0] if len(held) == 1 else np.concatenate(held, 1)
 
 
-def _exchanged(buffer: np.ndarray, block: np.ndarray, generator: np.random.Generator,
-               ) -> np.ndarray:
-    """What comes out of the buffer while the columns of `block` go in, one after the other.
-
-    Of the steps that draw the same place of the buffer, the first gets what the buffer had there,
-    and each other one what the one before it put there.
-    """
+def _exchanged(buffer: np.ndarray, block: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """What comes out of the buffer while the columns of `block` go in, one after the other. Of the
+    steps that draw the same place of the buffer, the first gets what the buffer had there, and each
+    other one what the one before it put there."""
     size, steps = buffer.shape[1], block.shape[1]
     # Of 16 bits NumPy's stable sort is a radix sort, which takes linear time.
-    places: Any = generator.integers(
-        0, size, steps, np.uint16 if size <= 1 << 16 else np.int64)
+    places: Any = generator.integers(0, size, steps, np.uint16 if size <= 1 << 16 else np.int64)
     order = np.argsort(places, kind="stable")
     sorted_places = places[order]
     # In sorted order the steps that draw one place stand side by side, and stable sorting keeps

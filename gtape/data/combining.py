@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from collections.abc import Iterator as Elements
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from gtape.data.base import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
 from gtape.data.choosing import Seed
 from gtape.data.elements import arguments
 from gtape.data.failures import Placed
-from gtape.data.rows import Rows
+from gtape.data.rows import Elements, Rows
 from gtape.data.stacking import merged_specs
 
 
@@ -67,10 +66,7 @@ def _put(structure: Any, items: Sequence[TypeSpec]) -> Any:
 
 class Interleave(Dataset):
     """The elements of the datasets that a function makes of elements: `cycle` of these at a time,
-    `block` elements of each in turn.
-
-    `flat_map` is the case of one at a time.
-    """
+    `block` elements of each in turn. `flat_map` is the case of one at a time."""
 
     def __init__(self, dataset: Any, function: Callable[..., Any], cycle: int, block: int,
                  what: str) -> None:

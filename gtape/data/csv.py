@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator as Elements
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple, SupportsIndex
@@ -22,7 +21,7 @@ from gtape.data.arguments import flag, integer_or_none
 from gtape.data.base import Same
 from gtape.data.dataset import Dataset
 from gtape.data.reading import FileDataset, lines
-from gtape.data.rows import Rows
+from gtape.data.rows import Elements, Rows
 from gtape.files import csv_lines
 from gtape.files.csv_lines import Format
 from gtape.files.gfile import glob
@@ -233,8 +232,7 @@ def make_csv_dataset(file_pattern: Any, batch_size: int, column_names: object = 
         rows = rows.shuffle(shuffle_buffer_size, shuffle_seed)
     batches = rows.repeat(num_epochs).batch(batch_size, drop_remainder=num_epochs is None)
     named = _Named(batches, kept, label_name)
-    return named if ready == 0 else named.prefetch(
-        -1 if ready is None else ready)
+    return named if ready == 0 else named.prefetch(-1 if ready is None else ready)
 
 
 def _column_names(paths: list[str], given: object, header: bool, form: Format, kind: str,

@@ -15,16 +15,8 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.type_specs import TensorSpec
-from gtape.data import base, batching, choosing, combining, mapping, sources
-from gtape.data.arguments import (
-    count_or_auto,
-    dataset_of,
-    datasets_of,
-    flag,
-    integer,
-    integer_or_none,
-    known,
-)
+from gtape.data import arguments, base, batching, choosing, combining, mapping, sources
+from gtape.data.arguments import dataset_of, flag, integer
 from gtape.data.caching import Cache, FileCache
 from gtape.data.iterators import NumpyIterator, OwnedIterator, refuse
 from gtape.data.options import WithOptions, options_of
@@ -46,13 +38,9 @@ class Methods(base.Core):
 
     @staticmethod
     def from_tensor_slices(tensors: object, name: str | None = None) -> Any:
-        """The rows tensors[0], tensors[1], ... of a tensor, or of a nest of them.
-
-        Arrays are copied, but for `np.memmap`, of which rows are read as they are wanted.
-
-        Raises:
-            ValueError: the first axes are not equally long, or there is none.
-        """
+        """The rows tensors[0], tensors[1], ... of a tensor, or of a nest of them. Arrays are
+        copied, but for `np.memmap`, of which rows are read as they are wanted. Raises ValueError:
+        the first axes are not equally long, or there is none."""
         return sources.Slices(tensors)
 
     @staticmethod
@@ -74,7 +62,7 @@ class Methods(base.Core):
         """
         spec = sources.spec_of_arguments(output_signature, output_types, output_shapes)
         given = () if args is None else tuple(
-            [known(convert(arg), "from_generator: args")
+            [arguments.known(convert(arg), "from_generator: args")
              for arg in as_items(args, "from_generator: args")])
         return sources.Generated(generator, spec, given)
 
@@ -94,23 +82,14 @@ class Methods(base.Core):
     @staticmethod
     def random(seed: Any = None, rerandomize_each_iteration: bool | None = None,
                name: str | None = None) -> Any:
-        """Random int64 numbers of [0, 2^32) without end.
-
-        Args:
-            rerandomize_each_iteration: every pass draws other numbers; by default none does.
-        """
+        """Random int64 numbers of [0, 2^32) without end; other ones in every pass where
+        `rerandomize_each_iteration` is true."""
         return choosing.Random(seed, flag(rerandomize_each_iteration, "rerandomize_each_iteration"))
 
     @staticmethod
     def zip(*args: object, datasets: object = None, name: str | None = None) -> Any:
-        """Elements (an element of each dataset), as many as the shortest has.
-
-        Args:
-            args: datasets, or one nest of datasets, whose structure the elements have.
-
-        Raises:
-            TypeError: an argument is no dataset.
-        """
+        """Elements (an element of each dataset), as many as the shortest has; of one nest of
+        datasets, with its structure. Raises TypeError: an argument is no dataset."""
         if datasets is not None:
             args = (*args, datasets)
         return combining.Zip(args if len(args) != 1 else args[0])
@@ -119,16 +98,10 @@ class Methods(base.Core):
     def choose_from_datasets(datasets: object, choice_dataset: object,
                              stop_on_empty_dataset: bool = True) -> Any:
         """For each number of `choice_dataset` the next element of datasets[number].
-
-        Args:
-            stop_on_empty_dataset: the end comes with that of a chosen dataset; False: such a
-                choice is passed over.
-
-        Raises:
-            TypeError: the elements of the datasets differ in structure or dtype, or a choice is
-                no int64 scalar. ValueError: no datasets.
-        """
-        choosable = datasets_of(datasets, "choose_from_datasets")
+        `stop_on_empty_dataset`: the end comes with that of a chosen dataset; False: such a choice
+        is passed over. Raises TypeError: the elements of the datasets differ in structure or dtype,
+        or a choice is no int64 scalar. ValueError: no datasets."""
+        choosable = arguments.datasets_of(datasets, "choose_from_datasets")
         choices = dataset_of(choice_dataset, "choose_from_datasets: choice_dataset")
         if choices.element_spec != TensorSpec([], int64):
             raise TypeError(f"Invalid `choice_dataset`. Elements of `choice_dataset` must be "
@@ -152,7 +125,7 @@ class Methods(base.Core):
             TypeError: the elements differ in structure or dtype. ValueError: the weights do not
             fit the datasets.
         """
-        drawn = datasets_of(datasets, "sample_from_datasets")
+        drawn = arguments.datasets_of(datasets, "sample_from_datasets")
         return combining.Sample(drawn, combining.weights_of(drawn, weights), seed,
                                 flag(stop_on_empty_dataset, "stop_on_empty_dataset"),
                                 seed is None or flag(rerandomize_each_iteration,
@@ -182,14 +155,8 @@ class Methods(base.Core):
     @staticmethod
     def list_files(file_pattern: Any, shuffle: bool | None = None, seed: object = None,
                    name: str | None = None) -> Any:
-        """The names of the files that match a glob pattern, or one of several: strings.
-
-        Args:
-            shuffle: in random order, by default; False: sorted.
-
-        Raises:
-            InvalidArgumentError: no file matches.
-        """
+        """The names of the files that match a glob pattern, or one of several: strings, in random
+        order, or sorted where `shuffle` is False. Raises InvalidArgumentError: no file matches."""
         return sources.listed(file_pattern, shuffle, seed)
 
     # ------------------------------------------------------------------ functions of elements
@@ -208,12 +175,12 @@ class Methods(base.Core):
             deterministic: False lets results come as they are done.
 
         Raises:
-            InvalidArgumentError: no number of threads.
-            TypeError: `map_func` is not callable. Otherwise what it raises where it is traced.
+            InvalidArgumentError: no number of threads. TypeError: `map_func` is not callable.
+            Otherwise what it raises where it is traced.
         """
         # None runs it in the pass itself; TensorFlow's AUTOTUNE, -1, is a number like any other
         # here: `in_threads` knows it.
-        threads = None if num_parallel_calls is None else count_or_auto(
+        threads = None if num_parallel_calls is None else arguments.count_or_auto(
             num_parallel_calls, "num_parallel_calls", 1)
         return mapping.Map(self, map_func, threads, deterministic)
 
@@ -255,8 +222,8 @@ class Methods(base.Core):
         Raises:
             InvalidArgumentError: a length is not positive.
         """
-        cycle = integer_or_none(cycle_length, "cycle_length")
-        block = integer_or_none(block_length, "block_length")
+        cycle = arguments.integer_or_none(cycle_length, "cycle_length")
+        block = arguments.integer_or_none(block_length, "block_length")
         # As TensorFlow does where it has no better number.
         if cycle is None or cycle == -1:
             cycle = os.cpu_count() or 1
@@ -323,11 +290,8 @@ class Methods(base.Core):
                            initial_dist: Any = None, seed: Any = None, name: str | None = None,
                            ) -> Any:
         """(class, element), some elements left out, so that the classes that `class_func` gives
-        come in the proportions of `target_dist`.
-
-        Args:
-            initial_dist: their proportions now; estimated from what came before without it.
-        """
+        come in the proportions of `target_dist`. Those of now are `initial_dist`, or estimated
+        from what came before."""
         return mapping.Resampled(self, class_func, target_dist, initial_dist, seed)
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Any:
@@ -338,7 +302,7 @@ class Methods(base.Core):
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Any:
         """The elements, computed ahead by a thread where they take long: `buffer_size` of them."""
-        return Prefetch(self, count_or_auto(buffer_size, "prefetch: buffer_size"))
+        return Prefetch(self, arguments.count_or_auto(buffer_size, "prefetch: buffer_size"))
 
     def cache(self, filename: object = "", name: str | None = None) -> Any:
         """The elements, kept by the first whole pass: in memory, or in the file `filename`.npz."""
@@ -347,12 +311,9 @@ class Methods(base.Core):
 
     def snapshot(self, path: object, compression: object = "AUTO", reader_func: Any = None,
                  shard_func: object = None, name: str | None = None) -> Any:
-        """The elements, which the first whole pass writes to the folder `path`, and others read.
-
-        Args:
-            compression, shard_func: accepted and without effect.
-            reader_func: of a dataset of datasets of the elements, for a dataset of them.
-        """
+        """The elements, which the first whole pass writes to the folder `path`, and others read;
+        `reader_func` makes a dataset of them of a dataset of their datasets. `compression` and
+        `shard_func` are accepted and without effect."""
         # The first pass decides: whoever finds the file reads it, and nothing is written again when
         # the pipeline changes, for which TensorFlow compares graphs.
         kept = FileCache(self, os.path.join(local(path), "snapshot"))
@@ -413,15 +374,9 @@ class Methods(base.Core):
     def batch(self, batch_size: Any, drop_remainder: bool = False,
               num_parallel_calls: object = None, deterministic: bool | None = None,
               name: str | None = None) -> Any:
-        """`batch_size` elements as one, along a new first axis; the last batch may be smaller.
-
-        Args:
-            drop_remainder: it may not, and is left out.
-            num_parallel_calls: accepted and without effect.
-
-        Raises:
-            InvalidArgumentError: batch_size is not positive; in a pass: shapes differ.
-        """
+        """`batch_size` elements as one, along a new first axis; the last batch may be smaller, but
+        for `drop_remainder`, which leaves it out; the other arguments are without effect. Raises
+        InvalidArgumentError: batch_size is not positive; in a pass: shapes differ."""
         return batching.Batch(self, integer(batch_size, "batch_size"),
                               flag(drop_remainder, "drop_remainder"))
 
@@ -445,17 +400,9 @@ class Methods(base.Core):
 
     def ragged_batch(self, batch_size: Any, drop_remainder: bool = False,
                      row_splits_dtype: Any = None, name: str | None = None) -> Any:
-        """Batches of elements of different first lengths, as RaggedTensors.
-
-        Leaves whose shapes are known are batched as by `batch`.
-
-        Args:
-            row_splits_dtype: tf.int64, or tf.int32.
-
-        Raises:
-            ValueError: another row_splits_dtype.
-            InvalidArgumentError: in a pass: other lengths differ.
-        """
+        """Batches of elements of different first lengths, as RaggedTensors with row splits of
+        tf.int64 or tf.int32; leaves whose shapes are known are batched as by `batch`. Raises
+        ValueError: another dtype; InvalidArgumentError: in a pass: other lengths differ."""
         return batching.RaggedBatch(self, integer(batch_size, "batch_size"),
                                     flag(drop_remainder, "drop_remainder"),
                                     int64 if row_splits_dtype is None else row_splits_dtype)

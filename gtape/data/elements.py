@@ -2,7 +2,6 @@
 
 A list is no nest here but a tensor. Leaves may also be None, other datasets, and values that
 describe themselves by a `_type_spec`, as ragged and sparse tensors do.
-
 """
 
 from __future__ import annotations

@@ -122,14 +122,9 @@ def get_single_element(dataset: Dataset) -> Any:
 
 
 def prefetch_to_device(device: str, buffer_size: int | None = None) -> Callable[[Dataset], Dataset]:
-    """For `apply`: the elements on a device, up to `buffer_size` (2 without it) of them ahead.
-
-    To a GPU they are copied beside what it computes. To be the last transformation of a pipeline:
-    others compute in host memory.
-
-    Raises:
-        InvalidArgumentError: there is no such device.
-    """
+    """For `apply`: the elements on a device, up to `buffer_size` (2 without it) of them ahead. To a
+    GPU they are copied beside what it computes. To be the last transformation of a pipeline: others
+    compute in host memory. Raises InvalidArgumentError: there is no such device."""
     size = AUTOTUNE if buffer_size is None else integer(buffer_size, "prefetch_to_device")
     return lambda dataset: Moved(dataset_of(dataset, "prefetch_to_device"), device, size)
 

@@ -15,11 +15,9 @@ _OWN = os.path.dirname(os.path.abspath(gtape.__file__)) + os.sep
 
 def failed(error: Exception, what: str, number: int | None = None) -> Exception:
     """The error to raise in the place of `error`, which came of element `number` of a `what`.
-
     Errors of gtape keep their class. A ValueError or TypeError becomes InvalidArgumentError, which
     is both; a MemoryError ResourceExhaustedError; a NotImplementedError UnimplementedError; others
-    UnknownError. What was said already further up stays as it is.
-    """
+    UnknownError. What was said already further up stays as it is."""
     if getattr(error, "_placed", False):
         return error
     line = user_line(error)

@@ -1,6 +1,5 @@
 """Iterators: one pass over a dataset, whose elements come to the device of whoever asks; elements
-that may be missing; iterators in traced functions.
-"""
+that may be missing; iterators in traced functions."""
 
 from __future__ import annotations
 
@@ -49,10 +48,8 @@ _NOTHING = object()
 
 
 class Optional:
-    """A value, or none: what `Iterator.get_next_as_optional` gives.
-
-    Made by `Optional.from_value(value)` and `Optional.empty(element_spec)`.
-    """
+    """A value, or none: what `Iterator.get_next_as_optional` gives; made by
+    `Optional.from_value(value)` and `Optional.empty(element_spec)`."""
 
     def __init__(self, value: Any,
                  element_spec: TypeSpec | tuple[TypeSpec, dict[str, TypeSpec]] | None) -> None:

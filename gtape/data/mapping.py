@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from collections.abc import Iterator as Elements
 from itertools import takewhile
 from typing import Any
 
@@ -26,7 +25,7 @@ from gtape.data.choosing import Seed
 from gtape.data.failures import Placed
 from gtape.data.iterators import refuse
 from gtape.data.prefetching import in_threads, uploaded
-from gtape.data.rows import Rows
+from gtape.data.rows import Elements, Rows
 from gtape.data.stacking import loosened
 
 
@@ -225,10 +224,8 @@ def _reduced(dataset: Any, state: Tensor, function: Callable[..., object]) -> An
 
 class Resampled(Dataset):
     """Elements with their classes, each kept with the probability target/initial of its class
-    relative to the largest of these.
-
-    Without `initial` the proportions of what came so far stand for it.
-    """
+    relative to the largest of these. Without `initial` the proportions of what came so far stand
+    for it."""
 
     def __init__(self, dataset: Any, class_func: Callable[..., object], target: Sequence[float],
                  initial: Sequence[float], seed: int) -> None:

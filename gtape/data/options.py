@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator as Elements
 from typing import Any
 
 from gtape.core.device import Device
 from gtape.core.formatting import shown
 from gtape.data.base import Dataset, Same
-from gtape.data.rows import Rows
+from gtape.data.rows import Elements, Rows
 
 
 class AutoShardPolicy(enum.IntEnum):

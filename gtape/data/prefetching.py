@@ -13,7 +13,6 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from collections.abc import Iterator as Elements
 from queue import SimpleQueue
 from time import perf_counter
 from typing import Any
@@ -25,7 +24,7 @@ from gtape.core.tensor import EagerTensor, Tensor
 from gtape.data.base import Dataset, Same
 from gtape.data.elements import leaf_mapped, on_host
 from gtape.data.failures import failed
-from gtape.data.rows import Rows
+from gtape.data.rows import Elements, Rows
 from gtape.devices.probe import device_named
 
 #: How many elements are kept ready where the user leaves it open: one more than is needed while all
@@ -34,11 +33,9 @@ _USUAL = 2
 
 
 class Prefetch(Same):
-    """The elements, of which a thread keeps up to `size` ready; -1 leaves the number open.
-
-    The thread is started when elements are seen to take their time. Where they take less than
-    handing them over would, they are computed as they are asked for, from then on or again.
-    """
+    """The elements, of which a thread keeps up to `size` ready; -1 leaves the number open. The
+    thread is started when elements are seen to take their time. Where they take less than handing
+    them over would, they are computed as they are asked for, from then on or again."""
 
     def __init__(self, dataset: Dataset, size: int) -> None:
         super().__init__(dataset)
@@ -84,11 +81,9 @@ def ahead(upstream: Elements[object], size: int) -> Elements[object]:
 
 
 def _ahead(upstream: Elements[object], size: int) -> Elements[object]:
-    """The elements, computed by a thread while they take their time.
-
-    Without it, one that was sent to a device is kept back until the next was sent too: to send them
-    takes no time, and the device copies that one while it computes with this one.
-    """
+    """The elements, computed by a thread while they take their time. Without it, one that was sent
+    to a device is kept back until the next was sent too: to send them takes no time, and the device
+    copies that one while it computes with this one."""
     kept: list[Sent] = []
     while True:
         pace = Pace()
@@ -268,12 +263,8 @@ def _work(jobs: SimpleQueue[Any]) -> None:
 
 def in_threads(call: Any, upstream: Elements[object], threads: int, ordered: bool,
                ) -> Elements[object]:
-    """call(element) for the elements, in order; by threads once it shows that it takes long.
-
-    Args:
-        threads: how many; -1: as many as there are processors.
-        ordered: False: results come as they are done.
-    """
+    """call(element) for the elements, in order, or as they are done; by threads (-1: as many as
+    there are processors) once it shows that it takes long."""
     pace = Pace()
     number = 0
     for element in upstream:

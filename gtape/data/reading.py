@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator as Elements
 from itertools import chain, islice
 from typing import Any
 
@@ -17,7 +16,7 @@ from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
 from gtape.data.arguments import integer, known
 from gtape.data.dataset import Dataset
-from gtape.data.rows import Chunk, Rows, vector
+from gtape.data.rows import Chunk, Elements, Rows, vector
 from gtape.files import records as record_files
 from gtape.files.paths import local
 from gtape.files.streams import Stream, compression
@@ -33,12 +32,9 @@ _LONGEST = 1 << 30
 
 class FileDataset(Dataset):
     """The records that the files of a list, or of a dataset of their names, hold, one file after
-    another.
-
-    A subclass says what one file holds (`_of_file`), and what the elements are, if they are not
-    scalars of strings (`_record_spec`). Records are rows whose picks are the records themselves:
-    they are shuffled, mapped and batched many at once.
-    """
+    another. A subclass says what one file holds (`_of_file`), and what the elements are, if they
+    are not scalars of strings (`_record_spec`). Records are rows whose picks are the records
+    themselves: they are shuffled, mapped and batched many at once."""
 
     def __init__(self, filenames: Any, compression_type: str | None = None, buffer_size: Any = None,
                  num_parallel_reads: int | None = None, name: str | None = None) -> None:
@@ -164,11 +160,7 @@ class TextLineDataset(FileDataset):
 
 
 def lines(path: str, kind: str = "", chunk: int = 1 << 18, ends: bool = False) -> Elements[bytes]:
-    r"""The lines of a file.
-
-    Args:
-        ends: with what ends them, "\n" or "\r\n".
-    """
+    r"""The lines of a file; `ends`: with what ends them, "\n" or "\r\n"."""
     with Stream(path, kind) as stream:
         kept: list[bytes] = []
         number, length = 0, 0
@@ -193,20 +185,8 @@ def lines(path: str, kind: str = "", chunk: int = 1 << 18, ends: bool = False) -
 
 
 class TFRecordDataset(FileDataset):
-    """The records of TFRecord files, scalars of strings.
-
-    Args:
-        filenames: of one file, of several, or a dataset of them.
-        compression_type: "GZIP", "ZLIB", or "" or None for none.
-        buffer_size: bytes that are read at once.
-        num_parallel_reads: files that are read side by side, a record of each in turn.
-
-    Raises:
-        DataLossError: in a pass: a file is damaged or cut short. It names the file, the record and
-            its place.
-        NotFoundError: in a pass: there is no such file.
-        TypeError: the names are no strings.
-    """
+    """The records of TFRecord files, scalars of strings. Arguments and errors are those of
+    `TextLineDataset`; a DataLossError names the file, the record and its place."""
 
     def _of_file(self, path: str) -> Elements[object]:
         return record_files.records(path, self._kind, self._chunk)
@@ -216,11 +196,9 @@ class FixedLengthRecordDataset(FileDataset):
     """The records of files in which each has as many bytes, scalars of strings.
 
     Args:
-        filenames: of one file, of several, or a dataset of them.
         record_bytes: the length of a record.
         header_bytes, footer_bytes: that are left out at the beginning and the end of each file.
-        compression_type: "GZIP", "ZLIB", or "" or None for none.
-        num_parallel_reads: files that are read side by side, a record of each in turn.
+            The other arguments are those of `TextLineDataset`.
 
     Raises:
         InvalidArgumentError: record_bytes is not positive; in a pass: a file's length does not fit.
@@ -263,15 +241,9 @@ class FixedLengthRecordDataset(FileDataset):
 
 
 class TFRecordDatasetWriter:
-    """Writes datasets of strings to a TFRecord file.
-
-    Args:
-        filename: of the file, which is replaced.
-        compression_type: "GZIP", "ZLIB", or "" or None for none.
-
-    Raises:
-        TypeError: the name is none. InvalidArgumentError: another compression.
-    """
+    """Writes datasets of strings to a TFRecord file, which is replaced; `compression_type` is
+    "GZIP", "ZLIB", or "" or None for none. Raises TypeError: the name is none;
+    InvalidArgumentError: another compression."""
 
     def __init__(self, filename: Any, compression_type: Any = None) -> None:
         self._name, self._kind = local(filename), compression(compression_type)

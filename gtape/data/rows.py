@@ -8,8 +8,7 @@ all equally long, one for each source of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from collections.abc import Iterator as Elements
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -20,6 +19,8 @@ from gtape.core.type_specs import TypeSpec
 from gtape.data import elements, stacking
 from gtape.data.failures import failed
 
+#: What a pass gives, one after the other.
+Elements = Iterator
 #: Which rows: a range of them, or their indices.
 Pick = range | np.ndarray
 Chunk = tuple[Pick, ...]

@@ -6,7 +6,6 @@ import glob
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
-from collections.abc import Iterator as Elements
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from gtape.data.arguments import flag, integer, number_dtype, specs_of
 from gtape.data.base import INFINITE_CARDINALITY, Dataset, ReadyElements
 from gtape.data.choosing import Shuffle
 from gtape.data.failures import failed
-from gtape.data.rows import Rows, column_of, progression
+from gtape.data.rows import Elements, Rows, column_of, progression
 from gtape.data.stacking import row_spec, rows
 from gtape.files.paths import local
 from gtape.ops.arguments import as_strings, host_value

@@ -62,11 +62,8 @@ def _unequal(leaves: Sequence[Tensor], at: int) -> InvalidArgumentError:
 
 
 def batched(items: Sequence[object], ragged: Mapping[int, object] | None = None) -> Any:
-    """Elements as one element.
-
-    Args:
-        ragged: the places of leaves that become ragged, with the dtype of their row splits.
-    """
+    """Elements as one; `ragged` has the places of leaves that become so, with the dtypes of their
+    row splits."""
     first = items[0]
     if ragged:
         leaves = zip(*[elements.flatten(item) for item in items])
@@ -166,8 +163,7 @@ def _has_composites(spec: object) -> bool:
 
 def loosened(spec: TypeSpec) -> Any:
     """The specs of one element without its lengths: other elements may have other ones."""
-    return nest.map_structure(
-        lambda leaf: _with_dims(leaf, lambda dims: [None] * len(dims)), spec)
+    return nest.map_structure(lambda leaf: _with_dims(leaf, lambda dims: [None] * len(dims)), spec)
 
 
 def merged_specs(specs: Sequence[TypeSpec], what: str) -> Any:

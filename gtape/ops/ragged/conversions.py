@@ -132,13 +132,9 @@ def to_sparse(self: RaggedTensor, name: str | None = None) -> SparseTensor:
 
 def from_sparse(st_input: object, name: str | None = None, row_splits_dtype: DTypeLike = int64,
                 ) -> RaggedTensor:
-    """The rows of a sparse matrix whose values stand at the beginning of every row.
-
-    Raises:
-        TypeError: it is no SparseTensor.
-        ValueError: it is no matrix.
-        InvalidArgumentError: there is a gap before a value.
-    """
+    """The rows of a sparse matrix whose values stand at the beginning of every row. Raises
+    TypeError: it is no SparseTensor; ValueError: it is no matrix; InvalidArgumentError: there is a
+    gap before a value."""
     if not isinstance(st_input, SparseTensor):
         raise TypeError(f"from_sparse takes a SparseTensor; got {shown(st_input)}")
     if len(st_input._lengths) != 2:

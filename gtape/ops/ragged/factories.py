@@ -112,13 +112,9 @@ def _innermost(flat: TensorLike, dtype: Any, inner: tuple[int, ...] | None, rank
 def range_(starts: TensorLike, limits: TensorLike | None = None, deltas: SupportsIndex = 1,
            dtype: object = None, name: str | None = None, row_splits_dtype: Any = int64,
            ) -> RaggedTensor:
-    """Row i is starts[i], starts[i] + deltas[i], … before limits[i]; scalars serve every row.
-
-    With one argument the rows begin with 0.
-
-    Raises:
-        InvalidArgumentError: a delta of 0, more than one axis, or lengths that differ.
-    """
+    """Row i is starts[i], starts[i] + deltas[i], … before limits[i]; scalars serve every row. With
+    one argument the rows begin with 0. Raises InvalidArgumentError: a delta of 0, more than one
+    axis, or lengths that differ."""
     if limits is None:
         starts, limits = 0, starts
     given = [convert(v) for v in (starts, limits, deltas)]

@@ -26,13 +26,9 @@ from gtape.ops.shape.layout import reshape_
 
 
 def item(x: RaggedTensor, key: object) -> Tensor | RaggedTensor:
-    """x[key]: integers for the first axis and dense ones, slices, None and … for any.
-
-    Raises:
-        ValueError: an integer for a ragged axis, more indices than axes.
-        IndexError: no such row.
-        TypeError: something else as an index.
-    """
+    """x[key]: integers for the first axis and dense ones, slices, None and … for any. Raises
+    ValueError: an integer for a ragged axis, more indices than axes; IndexError: no such row;
+    TypeError: something else as an index."""
     keys = list(key) if isinstance(key, tuple) else [key]
     rank = rank_of(x)
     given = sum(k is not None and k is not ... for k in keys)

@@ -175,13 +175,9 @@ def _squeezed(x: object, axis: int) -> Any:
 
 def split(value: Any, num_or_size_splits: int, axis: Any = 0, num: object = None,
           name: str | None = None) -> list[Tensor]:
-    """Cut along the first axis into equal parts, or into parts of these sizes.
-
-    Raises:
-        ValueError: another axis.
-        InvalidArgumentError: the rows are not so many parts.
-        TypeError: the number, or the sizes, are no integers.
-    """
+    """Cut along the first axis into equal parts, or into parts of these sizes. Raises ValueError:
+    another axis; InvalidArgumentError: the rows are not so many parts; TypeError: the number, or
+    the sizes, are no integers."""
     if _axis("split", axis, rank_of(value)):
         raise ValueError("split: a RaggedTensor is cut along its first axis alone")
     rows = value._count()

@@ -112,8 +112,7 @@ def of_lengths(lengths: TensorLike, count: int | None = None, validate: bool = T
             raise _wrong("row_lengths", f"they must be 0 or more and add up to the number of "
                                         f"values, {count}; got {shown(array.tolist())}")
     # By ops and not in NumPy, so that lengths that are computed in a trace or on a GPU stay there.
-    zero = convert(np.zeros(1, vector.dtype.np_dtype), None, vector._t.device)
-    return concat_(zero, cumsum(vector), axis=0)
+    return of_row_limits(cumsum(vector))
 
 
 def of_value_rowids(value_rowids: TensorLike, nrows: TensorLike | None = None,

@@ -38,15 +38,9 @@ def _union(name: str, a: SparseTensor, b: SparseTensor) -> tuple[np.ndarray, np.
 
 
 def add(a: Any, b: Any, threshold: float = 0) -> Any:
-    """a + b: a SparseTensor where both are, else dense.
-
-    Args:
-        threshold: sums of two SparseTensors of smaller magnitude are left out; 0 keeps all.
-
-    Raises:
-        TypeError: neither is a SparseTensor.
-        InvalidArgumentError: the shapes or dtypes differ; nothing is broadcast.
-    """
+    """a + b: a SparseTensor where both are, else dense. `threshold`: sums of two SparseTensors of
+    smaller magnitude are left out; 0 keeps all. Raises TypeError: neither is a SparseTensor;
+    InvalidArgumentError: the shapes or dtypes differ; nothing is broadcast."""
     both = isinstance(a, SparseTensor), isinstance(b, SparseTensor)
     if not any(both):
         raise TypeError("tf.sparse.add takes at least one SparseTensor; for dense tensors use "
@@ -134,13 +128,8 @@ def sparse_dense_matmul(sp_a: Any, b: TensorLike | CompositeTensor, adjoint_a: b
 def sparse_sparse_matmul(a: SparseTensor, b: SparseTensor, dtype: DTypeLike | None = None,
                          ) -> SparseTensor:
     """The matrix product of two SparseTensors, of matrices or of batches [n, …, …] of them.
-
-    Args:
-        dtype: of both and of the product; None for the one that they have.
-
-    Raises:
-        InvalidArgumentError: their shapes or dtypes do not fit.
-    """
+    `dtype`: of both and of the product; None for the one that they have. Raises
+    InvalidArgumentError: their shapes or dtypes do not fit."""
     if dtype is not None:
         a, b = cast(a, dtype), cast(b, dtype)
     (*lead, rows, inner), (*other, below, columns) = a._lengths, b._lengths

@@ -220,14 +220,9 @@ def _of_sets(name: str, a: object, b: object, choose: Callable[[set[Any], set[An
 
 
 def intersection(a: Tensor, b: Tensor, validate_indices: bool = True) -> SparseTensor:
-    """Of each row of the last axis, the values that are in `a` and in `b`, sorted.
-
-    Args:
-        a, b: integers or strings, dense or sparse, of one shape but for the last axis.
-
-    Raises:
-        InvalidArgumentError: their shapes or dtypes do not fit.
-    """
+    """Of each row of the last axis, the values that are in `a` and in `b`, sorted: integers or
+    strings, dense or sparse, of one shape but for the last axis. Raises InvalidArgumentError: their
+    shapes or dtypes do not fit."""
     return _of_sets("sets.intersection", a, b, set.intersection)
 
 

@@ -27,19 +27,8 @@ from gtape.ops.indexing.gathering import gather_nd_, scatter_nd_
 from gtape.ops.indexing.scattering import tensor_scatter_update_
 from gtape.ops.shape.layout import broadcast_to_
 from gtape.ops.shape.packing import concat_
-from gtape.ops.sparse.tensor import (
-    SparseTensor,
-    all_cells,
-    check_order,
-    columns_,
-    keys_of,
-    lengths_of,
-    order_,
-    pick,
-    placed,
-    places_,
-    sparse,
-)
+from gtape.ops.sparse import tensor as tensors
+from gtape.ops.sparse.tensor import SparseTensor, all_cells, lengths_of, pick, placed, sparse
 
 
 def _axis(name: str, axis: int, rank: int) -> int:
@@ -64,7 +53,7 @@ def reshape(sp_input: SparseTensor, shape: IntsLike, name: str | None = None) ->
         raise InvalidArgumentError(f"reshape: the shape {list(x.shape)} has {total} cells, which "
                                    f"do not fit {shown(list(wanted))}")
     shape = tuple(wanted)
-    return SparseTensor._of_parts(places_(all_cells(x), shape=shape), x.values, shape)
+    return SparseTensor._of_parts(tensors.places_(all_cells(x), shape=shape), x.values, shape)
 
 
 def transpose(sp_input: SparseTensor, perm: object = None, name: str | None = None) -> SparseTensor:
@@ -77,7 +66,7 @@ def transpose(sp_input: SparseTensor, perm: object = None, name: str | None = No
     if sorted(order) != list(range(rank)):
         raise ValueError(f"transpose: perm must be an order of {list(range(rank))}; got "
                          f"{shown(perm)}")
-    turned = SparseTensor._of_parts(columns_(x.indices, axes=order), x.values,
+    turned = SparseTensor._of_parts(tensors.columns_(x.indices, axes=order), x.values,
                                     tuple(x._lengths[n] for n in order))
     return reorder(turned)
 
@@ -89,7 +78,7 @@ def expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | None = Non
     rank = len(x._lengths)
     at = _axis("expand_dims", -1 if axis is None else axis, rank + 1)
     return SparseTensor._of_parts(
-        columns_(x.indices, axes=(*range(at), -1, *range(at, rank))), x.values,
+        tensors.columns_(x.indices, axes=(*range(at), -1, *range(at, rank))), x.values,
         (*x._lengths[:at], 1, *x._lengths[at:]))
 
 
@@ -102,8 +91,7 @@ def slice(sp_input: SparseTensor, start: TensorLike, size: IntsLike, name: str |
     if not len(low) == len(lengths) == len(x._lengths):
         raise InvalidArgumentError(f"slice: start and size must have one number for each axis of "
                                    f"{list(x.shape)}; got {list(low)} and {list(lengths)}")
-    cut = tuple(max(min(n, whole - first), 0)
-                for first, n, whole in zip(low, lengths, x._lengths))
+    cut = tuple(max(min(n, whole - first), 0) for first, n, whole in zip(low, lengths, x._lengths))
     rows = host(x.indices) - np.array(low, np.int64)
     kept = np.flatnonzero(((rows >= 0) & (rows < np.array(cut, np.int64))).all(axis=1))
     return SparseTensor._of_rows(rows[kept], pick(x.values, kept), cut)
@@ -130,16 +118,9 @@ def split(sp_input: Any = None, num_split: int | None = None, axis: Any = None,
 
 def concat(axis: Any, sp_inputs: TensorLike, expand_nonconcat_dims: bool = False,
            name: str | None = None) -> SparseTensor:
-    """SparseTensors one after another along `axis`.
-
-    Args:
-        expand_nonconcat_dims: the other axes may have different lengths, of which the largest
-            is taken.
-
-    Raises:
-        InvalidArgumentError: the other lengths, the ranks or the dtypes differ.
-        ValueError: there are none.
-    """
+    """SparseTensors one after another along `axis`. `expand_nonconcat_dims`: the other axes may
+    have different lengths, of which the largest is taken. Raises InvalidArgumentError: the other
+    lengths, the ranks or the dtypes differ; ValueError: there are none."""
     if isinstance(sp_inputs, SparseTensor):
         sp_inputs = [sp_inputs]
     parts = [sparse(v, "concat") for v in as_items(sp_inputs, "concat: sp_inputs")]
@@ -228,17 +209,12 @@ def reset_shape(sp_input: SparseTensor, new_shape: IntsLike | None = None) -> Sp
 def to_dense(sp_input: SparseTensor, default_value: TensorLike | None = None,
              validate_indices: bool = True, name: str | None = None) -> Tensor:
     """The whole tensor, with `default_value` (0, False or "" unless given) where there is no value.
-
-    Args:
-        validate_indices: check that the indices are in order and that none comes twice; if not,
-            the last of equal ones counts.
-
-    Raises:
-        InvalidArgumentError: they are not, or an index is out of range.
-    """
+    `validate_indices`: check that the indices are in order and that none comes twice; if not, the
+    last of equal ones counts. Raises InvalidArgumentError: they are not, or an index is out of
+    range."""
     x = sparse(sp_input, "to_dense")
     if validate_indices:
-        check_order(x)
+        tensors.check_order(x)
     if not x._lengths:
         count = require_known(x.values.spec.shape)[0]
         return x.values[count - 1] if count else _default(x, default_value)
@@ -274,11 +250,11 @@ def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     # A trace knows neither order nor keys: it sorts the numbers of the cells when it runs.
     if type(x.indices) is not EagerTensor:
         cells = all_cells(x)
-        order = order_(cells)
-        return SparseTensor._of_parts(places_(pick(cells, order), shape=x._lengths),
+        order = tensors.order_(cells)
+        return SparseTensor._of_parts(tensors.places_(pick(cells, order), shape=x._lengths),
                                       pick(x.values, order), x._lengths)
     rows = host(x.indices)
-    (keys,) = keys_of(x._lengths, rows)
+    (keys,) = tensors.keys_of(x._lengths, rows)
     if (keys[1:] >= keys[:-1]).all():  # as most are: nothing is copied
         return x
     by_key = np.argsort(keys, kind="stable")

@@ -30,16 +30,9 @@ from gtape.ops.shape.identity import stop_gradient
 from gtape.ops.shape.layout import expand_dims, reshape_
 from gtape.ops.shape.packing import concat
 from gtape.ops.shape.padding import pad
+from gtape.ops.sparse import tensor as tensors
 from gtape.ops.sparse.layout import reshape, retain
-from gtape.ops.sparse.tensor import (
-    SparseTensor,
-    cells_,
-    columns_,
-    keys_of,
-    placed,
-    sparse,
-    values_in_rows,
-)
+from gtape.ops.sparse.tensor import SparseTensor, placed, sparse, values_in_rows
 
 
 def _reduced(name: str, x: SparseTensor, axis: IntsLike | None, keepdims: bool | None,
@@ -55,13 +48,13 @@ def _reduced(name: str, x: SparseTensor, axis: IntsLike | None, keepdims: bool |
         columns = left
     if sparse_result:
         rows = host(x.indices)[:, list(left)]
-        (keys,) = keys_of(tuple(x._lengths[a] for a in left), rows)
+        (keys,) = tensors.keys_of(tuple(x._lengths[a] for a in left), rows)
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         ids, count = placed(inverse.reshape(-1).astype(np.int64), x.values), len(first)
         # `first` is of sorted keys: the indices of the result come in row-major order.
-        at = host(columns_(x.indices, axes=columns))[first]
+        at = host(tensors.columns_(x.indices, axes=columns))[first]
         return SparseTensor._of_rows(at, _segments(name, x.values, ids, count), shape)
-    ids = cells_(x.indices, shape=x._lengths, axes=left)
+    ids = tensors.cells_(x.indices, shape=x._lengths, axes=left)
     return reshape_(_segments(name, x.values, ids, math.prod(shape)), shape=shape)
 
 
@@ -81,12 +74,8 @@ def reduce_sum(sp_input: SparseTensor, axis: IntsLike | None = None, keepdims: b
 def reduce_max(sp_input: SparseTensor, axis: IntsLike | None = None, keepdims: bool | None = None,
                output_is_sparse: bool = False, name: str | None = None) -> Tensor | SparseTensor:
     """The largest of the values over `axis`, what is not there left out; 0 where there is none.
-
-    Dense, or a SparseTensor if `output_is_sparse`. Ties share the gradient.
-
-    Raises:
-        InvalidArgumentError: no such axis, or values that are no real numbers.
-    """
+    Dense, or a SparseTensor if `output_is_sparse`. Ties share the gradient. Raises
+    InvalidArgumentError: no such axis, or values that are no real numbers."""
     return _reduced("reduce_max", sparse(sp_input, "reduce_max"), axis, keepdims, output_is_sparse)
 
 
@@ -97,7 +86,7 @@ def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     if len(x._lengths) < 2:
         raise ValueError(f"tf.sparse.softmax takes two axes or more; got {list(x.shape)}")
     rows = host(x.indices)[:, :-1]
-    (keys,) = keys_of(x._lengths[:-1], rows)
+    (keys,) = tensors.keys_of(x._lengths[:-1], rows)
     first, inverse = np.unique(keys, return_inverse=True)
     ids, count = placed(inverse.reshape(-1).astype(np.int64), x.values), len(first)
     # The largest of each row is taken off, so that no exp overflows; it is no part of the gradient.
@@ -212,13 +201,9 @@ def safe_embedding_lookup_sparse(embedding_weights: TensorLike, sparse_ids: Any,
                                  default_id: int | None = None, max_norm: Any = None,
                                  name: str | None = None) -> Tensor:
     """`embedding_lookup_sparse` where negative ids, and weights that are not positive, are left
-    out, and a row without ids is row `default_id` of the table, or 0.
-
-    A row is what the last axis of the ids holds; the others are those of the result.
-
-    Raises:
-        InvalidArgumentError: as `embedding_lookup_sparse`.
-    """
+    out, and a row without ids is row `default_id` of the table, or 0. A row is what the last axis
+    of the ids holds; the others are those of the result. Raises InvalidArgumentError: as
+    `embedding_lookup_sparse`."""
     ids, weights = sparse_ids, sparse_weights
     if hasattr(ids, "row_splits"):
         ids, weights = ids.to_sparse(), None if weights is None else weights.to_sparse()

@@ -264,12 +264,8 @@ def lengths_of(shape: Any, what: str) -> tuple[int, ...]:
 
 
 class SparseTensorSpec(ShapedSpec, CompositeSpec):
-    """The spec of a `tf.SparseTensor`.
-
-    Args:
-        shape: of the whole; None for any, lengths of None for any length.
-        dtype: of the values.
-    """
+    """The spec of a `tf.SparseTensor`: the shape of the whole, None for any and with lengths of
+    None for any length, and the dtype of the values."""
 
     __slots__ = ()
 

@@ -240,8 +240,7 @@ def _buckets(name: str, hashes: Callable[[Sequence[bytes]], Words], given: Tenso
     if not 1 <= count < 1 << 63:
         raise InvalidArgumentError(f"tf.strings.{name}: num_buckets must be at least 1, and less "
                                    f"than 2**63; got {count}")
-    return of_all(name, lambda items: (hashes(items) % np.uint64(count)).astype(np.int64), x,
-                  int64)
+    return of_all(name, lambda items: (hashes(items) % np.uint64(count)).astype(np.int64), x, int64)
 
 
 def _unkeyed(name: str, hashes: Callable[[Sequence[bytes]], Words], doc: str,
@@ -269,16 +268,9 @@ MurmurHash64A of each string, modulo `num_buckets`: int64, and TensorFlow's.""")
 @per_value
 def to_hash_bucket_strong(input: TensorLike, num_buckets: int, key: object, name: str | None = None,
                           ) -> Tensor:
-    """SipHash-2-4 of each string under a secret key, modulo `num_buckets`: int64.
-
-    Args:
-        input: strings.
-        num_buckets: how many buckets.
-        key: two integers of 64 bits.
-
-    Raises:
-        InvalidArgumentError: no strings, fewer than one bucket, or no key of two integers.
-    """
+    """SipHash-2-4 of each string under a secret key of two integers of 64 bits, modulo
+    `num_buckets`: int64. Raises InvalidArgumentError: no strings, fewer than one bucket, or no key
+    of two integers."""
     words = as_ints(key, "to_hash_bucket_strong: key")
     if len(words) != 2 or not all(-(1 << 63) <= w < 1 << 64 for w in words):
         raise InvalidArgumentError(f"tf.strings.to_hash_bucket_strong: the key must have 2 "
@@ -289,13 +281,9 @@ def to_hash_bucket_strong(input: TensorLike, num_buckets: int, key: object, name
 
 
 def fingerprint(data: TensorLike, method: str = "farmhash64", name: str | None = None) -> Tensor:
-    """FarmHash's Fingerprint64 of each row of `data` as 8 bytes: uint8 [rows, 8].
-
-    A row's bytes are those of its numbers, or the fingerprints of its strings where it has many.
-
-    Raises:
-        InvalidArgumentError: a scalar, or another method.
-    """
+    """FarmHash's Fingerprint64 of each row of `data` as 8 bytes: uint8 [rows, 8]. A row's bytes are
+    those of its numbers, or the fingerprints of its strings where it has many. Raises
+    InvalidArgumentError: a scalar, or another method."""
     one_of("fingerprint: method", method, ("farmhash64",))
     x = convert(data)
     if not x.ndim:

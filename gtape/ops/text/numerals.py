@@ -45,15 +45,8 @@ def _number(text: bytes, dtype: DType) -> float:
 
 @per_value
 def to_number(input: TensorLike, out_type: object = float32, name: str | None = None) -> Tensor:
-    """The number that each string says.
-
-    Args:
-        input: strings.
-        out_type: float32, float64, int32, int64, uint32 or uint64.
-
-    Raises:
-        InvalidArgumentError: a string is no number of this type, or another type.
-    """
+    """The number that each string says: float32, float64, int32, int64, uint32 or uint64. Raises
+    InvalidArgumentError: a string is no number of this type, or another type."""
     dtype = as_dtype(out_type)
     if dtype not in _NUMBERS:
         raise InvalidArgumentError(f"tf.strings.to_number: out_type must be one of "

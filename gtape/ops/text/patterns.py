@@ -320,13 +320,9 @@ def regex_replace(input: TensorLike, pattern: TensorLike, rewrite: TensorLike,
 
 @per_value
 def regex_full_match(input: TensorLike, pattern: str, name: str | None = None) -> Tensor:
-    """Whether the whole of each string matches `pattern`, a regular expression as RE2 reads it.
-
-    It runs as Python's `re`: see `regex_replace`.
-
-    Raises:
-        InvalidArgumentError: an invalid pattern, or no strings.
-    """
+    """Whether the whole of each string matches `pattern`, a regular expression as RE2 reads it. It
+    runs as Python's `re`: see `regex_replace`. Raises InvalidArgumentError: an invalid pattern, or
+    no strings."""
     x = strings(input, "regex_full_match")
 
     def run(array: np.ndarray, how: np.ndarray) -> list[np.ndarray]:

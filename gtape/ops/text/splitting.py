@@ -40,8 +40,7 @@ def _ragged(flat: Tensor, splits: Any, outer: Any) -> RaggedTensor:
     rows = RaggedTensor.from_row_splits(flat, splits)
     if isinstance(outer, tuple):
         for i, count in reversed(list(enumerate(outer))[1:]):
-            rows = RaggedTensor.from_uniform_row_length(rows, count, nrows=int(
-                np.prod(outer[:i])))
+            rows = RaggedTensor.from_uniform_row_length(rows, count, nrows=int(np.prod(outer[:i])))
         return rows
     return RaggedTensor.from_nested_row_splits(flat, [*outer, splits])
 
@@ -125,9 +124,7 @@ def unicode_decode_with_offsets(input: str, input_encoding: str, errors: str = "
 def unicode_split(input: TensorLike, input_encoding: str, errors: str = "replace",
                   replacement_char: object = _REPLACEMENT, name: str | None = None) -> Any:
     """The characters of each string, in its encoding: a vector of one, a RaggedTensor of several.
-
-    Arguments and errors are those of `unicode_decode`.
-    """
+    Arguments and errors are those of `unicode_decode`."""
     return unicode_split_with_offsets(input, input_encoding, errors, replacement_char)[0]
 
 
@@ -300,11 +297,8 @@ def _code_point(value: int) -> int:
 def unicode_transcode(input: str, input_encoding: str, output_encoding: str,
                       errors: str = "replace", replacement_char: int = _REPLACEMENT,
                       replace_control_characters: bool = False, name: str | None = None) -> Tensor:
-    """Each string in another encoding.
-
-    `output_encoding` is 'UTF-8', 'UTF-16-BE' or 'UTF-32-BE'; the other arguments and the errors are
-    those of `unicode_decode`.
-    """
+    """Each string in another encoding. `output_encoding` is 'UTF-8', 'UTF-16-BE' or 'UTF-32-BE';
+    the other arguments and the errors are those of `unicode_decode`."""
     one_of("tf.strings.unicode_transcode: output_encoding", output_encoding, _OUTPUTS)
     decoding = Decoding(input_encoding, errors, replacement_char, replace_control_characters)
     return each("unicode_transcode", lambda b: decoding.text(b).encode(output_encoding),
