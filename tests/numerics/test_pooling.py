@@ -1,5 +1,7 @@
 """Max and average pooling."""
 
+from itertools import product
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +22,40 @@ def problems(draw):
     # Few different values, so that ties are common.
     x = rng.integers(-3, 0, (2, *spatial, 3)).astype(np.float64)
     return rng, x, (size, strides, dilations, pads)
+
+
+def seen(x, out, size, strides, dilations, pads):
+    """The cells of x[n, *, c] that one window sees and that are no padding, with their places."""
+    for k in product(*map(range, size)):
+        at = [o * s + i * d - before for o, s, i, d, (before, _) in
+              zip(out, strides, k, dilations, pads, strict=True)]
+        if all(0 <= i < n for i, n in zip(at, x.shape, strict=True)):
+            yield tuple(at), x[tuple(at)]
+
+
+@given(problems())
+@settings(max_examples=25, deadline=None)
+def test_pooling_is_the_definition(problem):
+    rng, x, geometry = problem
+    largest, mean = pooling.max_pool(np, x, *geometry), pooling.avg_pool(np, x, *geometry)
+    places = pooling.winners(np, x, largest, *geometry)
+    index = pooling.flat_index(np, places, x.shape, *geometry)
+    g = rng.standard_normal(largest.shape)
+    to_winner, shared = np.zeros(x.shape), np.zeros(x.shape)
+    for n, *out, c in np.ndindex(*largest.shape):
+        image, window = x[n, ..., c], (n, *out, c)
+        inside = list(seen(image, out, *geometry))
+        winner, top = max(inside, key=lambda cell: cell[1])
+        assert largest[window] == top
+        assert index[window] == np.ravel_multi_index((*winner, c), x.shape[1:])
+        to_winner[(n, *winner, c)] += g[window]
+        np.testing.assert_allclose(mean[window], sum(v for _, v in inside) / len(inside))
+        for at, _ in inside:
+            shared[(n, *at, c)] += g[window] / len(inside)
+    spread = pooling.unpool(np, g, places, x.shape, *geometry)
+    np.testing.assert_allclose(spread, to_winner, atol=1e-12)
+    gradient = pooling.avg_pool_grad(np, g, x.shape, *geometry)
+    np.testing.assert_allclose(gradient, shared, atol=1e-12)
 
 
 @given(problems())
