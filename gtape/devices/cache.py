@@ -116,11 +116,8 @@ _WARNED: set[str] = set()
 
 
 def root() -> Path:
-    """The folder of all that is kept; it may not exist, and is not looked at.
-
-    Raises:
-        PermissionDeniedError: there is none that could be this user's own.
-    """
+    """The folder of all that is kept; it may not exist, and is not looked at. Raises
+    PermissionDeniedError: there is none that could be this user's own."""
     given = os.environ.get(VARIABLE)
     if given:
         expanded = os.path.expanduser(given)

@@ -27,12 +27,10 @@ class Finished(NamedTuple):
 
 def run(command: Sequence[str], seconds: float, temporary: Path | None = None) -> Finished:
     """The command's result, with messages in English. Its temporary files lie in `temporary`.
+    Raises PassingError: it cannot be started, takes longer than `seconds`, or is stopped again.
 
     It has a session of its own, so Ctrl-C at the terminal reaches only the program that waits for
     it. One that a signal stops is started once more.
-
-    Raises:
-        PassingError: it cannot be started, takes longer than `seconds`, or is stopped again.
     """
     # Twice: the kernel's killer of processes picks one where memory is short, and a moment later
     # there is room again.

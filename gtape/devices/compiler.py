@@ -80,12 +80,9 @@ class Recipe(NamedTuple):
 
 @cache
 def compiler(purpose: str, names: tuple[str, ...] = ("c++", "g++", "clang++")) -> Compiler:
-    """The compiler of CXX, else the first of `names` that there is.
-
-    Raises:
-        MissingError: there is none; the message begins with `purpose`.
-        KernelError: CXX cannot be read, or the compiler does not answer.
-    """
+    """The compiler of CXX, else the first of `names` that there is. Raises MissingError: there is
+    none; the message begins with `purpose`; KernelError: CXX cannot be read, or the compiler does
+    not answer."""
     given = _given()
     for command in [given] if given else [[name] for name in names]:
         if shutil.which(command[0]):
@@ -116,13 +113,11 @@ def output(*command: str) -> str:
 
 def load(kind: str, program: str, recipe: Recipe, *, name: str = "program",
          mode: int = ctypes.RTLD_LOCAL) -> Library:
-    """The library of `program`: loaded already, in the cache folder, or compiled now.
+    """The library of `program`: loaded already, in the cache folder, or compiled now. Raises
+    PassingError: the compiler was stopped, or lacked space or files; nothing of it is kept;
+    KernelError: the program does not compile; or the library it became cannot be loaded.
 
     Who takes an address in it keeps the library as well.
-
-    Raises:
-        PassingError: the compiler was stopped, or lacked space or files; nothing of it is kept.
-        KernelError: the program does not compile; or the library it became cannot be loaded.
     """
     made_from = recipe.key(program)
     # For each text: two threads that want one program compile it once, and do not hold up others.
@@ -135,11 +130,7 @@ def load(kind: str, program: str, recipe: Recipe, *, name: str = "program",
 
 
 def function(library: ctypes.CDLL, name: str) -> Any:
-    """The function `name` of a loaded library.
-
-    Raises:
-        KernelError: it has none of this name.
-    """
+    """The function `name` of a loaded library. Raises KernelError: it has none of this name."""
     try:
         return library[name]  # as an attribute it and the library would hold each other
     except AttributeError as error:
@@ -185,10 +176,8 @@ def _build(kind: str, made_from: str, program: str, recipe: Recipe, name: str,
 
 @contextlib.contextmanager
 def _private_folder() -> Iterator[Path]:
-    """A folder for the time of a compilation, where nobody else can put another library.
-
-    It is not `TemporaryDirectory`, which a forked child would remove as it ends.
-    """
+    """A folder for the time of a compilation, where nobody else can put another library. It is not
+    `TemporaryDirectory`, which a forked child would remove as it ends."""
     with _storing():
         temporary = Path(tempfile.gettempdir())
     _sweep(temporary)

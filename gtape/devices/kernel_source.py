@@ -20,11 +20,8 @@ _CHECKOUT = Path(__file__).resolve().parents[2] / "kernels"
 
 @cache
 def read_shipped(name: str) -> str:
-    """The file `name` of `kernels/`, as it is.
-
-    Raises:
-        KernelError: the folder is neither installed with gtape nor beside it.
-    """
+    """The file `name` of `kernels/`, as it is. Raises KernelError: the folder is neither installed
+    with gtape nor beside it."""
     return _folder().joinpath(name).read_text("utf-8")
 
 
@@ -41,10 +38,8 @@ def _folder() -> Traversable:
 
 @cache
 def expand_file(name: str) -> str:
-    """The file `name` with the files it includes in their places, each once.
-
-    `#line` directives keep compilers' messages pointing at the shipped files.
-    """
+    """The file `name` with the files it includes in their places, each once. `#line` directives
+    keep compilers' messages pointing at the shipped files."""
     return expand(read_shipped(name), name)
 
 

@@ -25,14 +25,12 @@ _CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 def trusted(folder: Path, make: bool = False) -> Path:
     """`folder` without symbolic links, in which only this user and root can have put anything.
+    Raises PermissionDeniedError: somebody else may write there, or owns a folder on the way;
+    OSError: it is missing, is no folder, or cannot be made or looked at.
 
     Each folder is looked at after those above it, so nobody can exchange what was found good. With
     `make`, those that are missing are made, for this user alone. Without ownership, on Windows,
     every folder is trusted.
-
-    Raises:
-        PermissionDeniedError: somebody else may write there, or owns a folder on the way.
-        OSError: it is missing, is no folder, or cannot be made or looked at.
     """
     real = Path(os.path.realpath(folder))
     if not _POSIX:
@@ -61,12 +59,8 @@ def _status(place: Path, make: bool) -> os.stat_result:
 
 def content(file: Path) -> tuple[bytes, float]:
     """What is in a file of a trusted folder, which must belong to this user or root as well; and
-    the time when it was changed.
-
-    Raises:
-        PermissionDeniedError: it belongs to somebody else, or somebody else may write to it.
-        OSError: it cannot be read, or is a symbolic link.
-    """
+    the time when it was changed. Raises PermissionDeniedError: it belongs to somebody else, or
+    somebody else may write to it; OSError: it cannot be read, or is a symbolic link."""
     with open(file, "rb", opener=lambda path, flags: os.open(path, flags | _CAREFULLY)) as opened:
         status = os.fstat(opened.fileno())
         if not stat.S_ISREG(status.st_mode):

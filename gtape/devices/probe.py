@@ -44,11 +44,8 @@ _hidden: set[str] = set()
 
 
 def wanted() -> str:
-    """The choice in GTAPE_DEVICE: auto, cpu, gpu or gpu:N.
-
-    Raises:
-        InvalidArgumentError: it is something else.
-    """
+    """The choice in GTAPE_DEVICE: auto, cpu, gpu or gpu:N. Raises InvalidArgumentError: it is
+    something else."""
     choice = os.environ.get(VARIABLE, "auto").strip().lower() or "auto"
     if choice in _CHOICES or (choice.startswith("gpu:") and choice[4:].isdigit()):
         return choice
@@ -167,11 +164,8 @@ def why_not() -> str:
 
 
 def default_device() -> Device:
-    """The device for new tensors: GTAPE_DEVICE, else the first usable GPU, else the CPU.
-
-    Raises:
-        InvalidArgumentError: GTAPE_DEVICE asks for a GPU that cannot be used.
-    """
+    """The device for new tensors: GTAPE_DEVICE, else the first usable GPU, else the CPU. Raises
+    InvalidArgumentError: GTAPE_DEVICE asks for a GPU that cannot be used."""
     choice = wanted()
     if choice == "cpu":
         return CPU
@@ -189,10 +183,7 @@ _NAME = re.compile(r"^(?:.*/)?(?:device:)?(cpu|gpu)(?::(\d+|\*))?$", re.IGNORECA
 
 def device_named(name: str) -> Device:
     """The device called 'CPU', 'CPU:0', 'GPU', 'GPU:1' or '/device:GPU:0', or of a DeviceSpec.
-
-    Raises:
-        InvalidArgumentError: there is no such device; the text says why.
-    """
+    Raises InvalidArgumentError: there is no such device; the text says why."""
     if isinstance(name, DeviceSpec):
         name = name.to_string()
     match = _NAME.match(name.strip()) if isinstance(name, str) else None
@@ -210,12 +201,10 @@ def device_named(name: str) -> Device:
 
 
 def device(device_name: str | None) -> on:
-    """`with tf.device("CPU:0"):` new tensors go there, and tf.identity moves there.
+    """`with tf.device("CPU:0"):` new tensors go there, and tf.identity moves there. Raises
+    InvalidArgumentError: there is no such device.
 
     None lifts an outer choice.
-
-    Raises:
-        InvalidArgumentError: there is no such device.
     """
     if device_name is None:
         return on(None)

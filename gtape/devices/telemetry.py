@@ -68,11 +68,8 @@ def _resident(fallback: int) -> int:
 
 
 def utilization(device: Device) -> dict[str, float]:
-    """Of a card, through NVML: percent busy, percent of memory traffic, temperature, watts.
-
-    Raises:
-        UnavailableError: the device is the CPU, or nvidia-ml-py is missing or finds no driver.
-    """
+    """Of a card, through NVML: percent busy, percent of memory traffic, temperature, watts. Raises
+    UnavailableError: the device is the CPU, or nvidia-ml-py is missing or finds no driver."""
     if device.is_host:
         raise UnavailableError("utilisation is known of GPUs only")
     pynvml = _nvml()

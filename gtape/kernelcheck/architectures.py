@@ -64,11 +64,8 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def architectures(given: str, known: Sequence[int]) -> list[str]:
-    """The architectures of the option: "all", or "sm_75,sm_90".
-
-    Raises:
-        CommandError: NVRTC knows one of them not.
-    """
+    """The architectures of the option: "all", or "sm_75,sm_90". Raises CommandError: NVRTC knows
+    one of them not."""
     if given == "all":
         return [f"sm_{number}" for number in ARCHITECTURES if number in known]
     names = [name for name in given.split(",") if name]

@@ -178,11 +178,7 @@ def _by_text(family: str) -> dict[str, list[Kernel]]:
 
 
 def gpu_bench() -> Bench:
-    """A bench on GPU:0, CuPy's current device.
-
-    Raises:
-        CommandError: there is no usable GPU.
-    """
+    """A bench on GPU:0, CuPy's current device. Raises CommandError: there is no usable GPU."""
     for device in probe.probe().devices:
         if device.index == 0 and device.executor is not None:
             return Bench(device.executor, device.upload, device.download)

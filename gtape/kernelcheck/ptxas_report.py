@@ -52,13 +52,9 @@ class Proof(NamedTuple):
     limit: int
 
 
-def prove(text: str, entries: Sequence[str], arch: str,
-          compiler: nvrtc.Nvrtc) -> dict[str, Proof]:
-    """Compile the kernels of one program and look at each.
-
-    Raises:
-        KernelError: it does not compile.
-    """
+def prove(text: str, entries: Sequence[str], arch: str, compiler: nvrtc.Nvrtc) -> dict[str, Proof]:
+    """Compile the kernels of one program and look at each. Raises KernelError: it does not
+    compile."""
     compiled = compiler.compile(text, entries, arch, options=[nvrtc.VERBOSE])
     usages, accesses = usage(compiled.log), wide_accesses(compiled.ptx)
     limits = register_limits(compiled.ptx)
@@ -71,11 +67,8 @@ def prove(text: str, entries: Sequence[str], arch: str,
 
 def usage(log: str) -> dict[str, tuple[int, int, int]]:
     """Registers, bytes of stack and of spills of each kernel, from what ptxas says. Functions that
-    were not inlined count for the kernel before them.
-
-    Raises:
-        InternalError: ptxas speaks otherwise of a kernel than is known here.
-    """
+    were not inlined count for the kernel before them. Raises InternalError: ptxas speaks otherwise
+    of a kernel than is known here."""
     by_entry = {}
     for name, part in _parts(_LOG_PART, log):
         registers = _REGISTERS.search(part)
@@ -135,11 +128,9 @@ def declares_wide(kernel: Kernel) -> bool:
 
 
 def problems(kernel: Kernel, proof: Proof) -> list[str]:
-    """What is wrong with a compiled kernel.
-
-    With registers to spare, ptxas itself chooses to keep a value or two in memory, mostly across
-    its subroutines for 64-bit division: no shortage, and nothing that the text could mend.
-    """
+    """What is wrong with a compiled kernel. With registers to spare, ptxas itself chooses to keep a
+    value or two in memory, mostly across its subroutines for 64-bit division: no shortage, and
+    nothing that the text could mend."""
     told = []
     # A thread is given registers by the eight.
     if proof.spills and proof.registers > proof.limit - 8:

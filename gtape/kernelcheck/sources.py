@@ -91,11 +91,8 @@ def families() -> dict[str, Family]:
 
 
 def all_kernels(names: Sequence[str] = ()) -> list[KernelSource]:
-    """Every kernel once; only those whose family, file or name contains one of `names`.
-
-    Raises:
-        CommandError: there are none such.
-    """
+    """Every kernel once; only those whose family, file or name contains one of `names`. Raises
+    CommandError: there are none such."""
     sources: dict[tuple[str, str], KernelSource] = {}
     for family in families().values():
         for kernel in family.kernels():
@@ -108,11 +105,8 @@ def all_kernels(names: Sequence[str] = ()) -> list[KernelSource]:
 
 
 def all_checks(names: Sequence[str] = ()) -> dict[str, list[Check]]:
-    """The checks by family; only those whose family or own name contains one of `names`.
-
-    Raises:
-        CommandError: there are none such.
-    """
+    """The checks by family; only those whose family or own name contains one of `names`. Raises
+    CommandError: there are none such."""
     chosen = {family: family_checks(family, names) for family in families()}
     chosen = {family: checks for family, checks in chosen.items() if checks}
     _require(chosen, names)

@@ -27,10 +27,8 @@ MOST = 1024
 
 
 def cores() -> int:
-    """Cores that the process may run on, within the time that its control group grants.
-
-    Hardware threads of one core share its arithmetic units, so they count once.
-    """
+    """Cores that the process may run on, within the time that its control group grants. Hardware
+    threads of one core share its arithmetic units, so they count once."""
     allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     if not allowed:
         return os.cpu_count() or 1

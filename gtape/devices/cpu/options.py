@@ -28,14 +28,12 @@ def switched_off() -> bool:
 
 
 def recipe(*more: str) -> Recipe:
-    """How to compile a program, with `more` options that replace those before them.
+    """How to compile a program, with `more` options that replace those before them. Raises
+    MissingError: native code is switched off, or there is no C++ compiler; KernelError: the
+    compiler does not answer.
 
     Where a product and its addition may be one operation, they are one everywhere: for some CPUs
     GCC spares short chains of them, and an element's last digits would depend on its tile.
-
-    Raises:
-        MissingError: native code is switched off, or there is no C++ compiler.
-        KernelError: the compiler does not answer.
     """
     if switched_off():
         raise MissingError("native code is switched off by GTAPE_NATIVE=0 in the environment")

@@ -21,11 +21,8 @@ class _Threads:
 
 @cache
 def runtime() -> ctypes.CDLL:
-    """The loaded library; its symbols are there for programs loaded later.
-
-    Raises:
-        KernelError: native code is switched off, or there is no C++ compiler that works.
-    """
+    """The loaded library; its symbols are there for programs loaded later. Raises KernelError:
+    native code is switched off, or there is no C++ compiler that works."""
     # -O2 compiles in half the time of -O3; vectors are written out, so nothing is lost.
     library = load("cpu", expand_file("cpu_runtime.cpp"), recipe("-O2", "-ffp-contract=fast"),
                    name="cpu_runtime", mode=ctypes.RTLD_GLOBAL)
@@ -40,12 +37,10 @@ def threads() -> int:
 
 
 def set_threads(count: int) -> None:
-    """Use `count` threads for parallel loops, 1024 at most; 0 stands for the default.
+    """Use `count` threads for parallel loops, 1024 at most; 0 stands for the default. Raises
+    InvalidArgumentError: the count is negative.
 
     The matrix products of this library give the same results with any number of threads.
-
-    Raises:
-        InvalidArgumentError: the count is negative.
     """
     count = operator.index(count)
     if count < 0:

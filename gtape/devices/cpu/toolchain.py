@@ -17,25 +17,20 @@ _WARNED: list[str] = []
 
 
 def library(program: str, *, name: str = "program") -> Library:
-    """The C++17 text `program`, compiled for this CPU and loaded.
+    """The C++17 text `program`, compiled for this CPU and loaded. Raises KernelError: native code
+    is switched off, there is no C++ compiler, or the program does not compile.
 
     `#include "cpu_gemm.h"` and the other shipped files of `kernels/` are expanded. Functions to
     be called from Python are declared `GTAPE_EXPORT`, or `extern "C"` with default visibility.
     `name` stands for the program in the compiler's messages.
-
-    Raises:
-        KernelError: native code is switched off, there is no C++ compiler, or the program does
-            not compile.
     """
     runtime()
     return load("cpu", expand(program, name), recipe(), name=name)
 
 
 def why_not() -> str:
-    """Why programs cannot be compiled here; empty where they can.
-
-    A compiler that is there but does not work is warned of, once. What may pass is tried again.
-    """
+    """Why programs cannot be compiled here; empty where they can. A compiler that is there but does
+    not work is warned of, once. What may pass is tried again."""
     try:
         return _trial(switched_off())
     except PassingError as error:

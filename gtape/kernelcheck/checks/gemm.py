@@ -260,6 +260,5 @@ def _linear_backward(bench: Bench, dtype: str, shape: tuple[int, ...], units: in
 def _contracted(bench: Bench, dtype: str, equation: str, first: tuple[int, ...],
                 second: tuple[int, ...]) -> None:
     a, b = drawn(first, 7, dtype=dtype), drawn(second, 8, dtype=dtype)
-    contracted = einsum(bench.gpu, bench.array(a, dtype), bench.array(b, dtype),
-                        equation=equation)
+    contracted = einsum(bench.gpu, bench.array(a, dtype), bench.array(b, dtype), equation=equation)
     bench.same(equation, _served(contracted), np.einsum(equation, a, b))

@@ -221,8 +221,7 @@ def _grad(bench: Bench, dtype: str, misaligned: bool) -> None:
         classes, dense = _classes(shape[:1], shape[1]), drawn(shape, 2, 0.0, 1.0, dtype)
         there = bench.array(a, dtype), bench.array(probs, dtype, misaligned)
         got = kernels.cross_entropy_grad(bench.gpu, *there, bench.array(classes, "int64"))
-        bench.same(f"{shape} of classes", got,
-                   meant(sparse_cross_entropy_grad_, a, probs, classes))
+        bench.same(f"{shape} of classes", got, meant(sparse_cross_entropy_grad_, a, probs, classes))
         got = kernels.cross_entropy_grad(bench.gpu, *there, bench.array(dense, dtype, misaligned))
         bench.same(f"{shape} of dense labels", got, meant(cross_entropy_grad_, a, probs, dense))
 

@@ -104,8 +104,7 @@ def _max_pool_grad(dtype: str, misaligned: bool, bench: Bench) -> None:
         y = pools.max_pool(np, x, *how)
         a, b = drawn(y.shape, 8, dtype=dtype), drawn(x.shape, 9, dtype=dtype)
         winners = pools.winners(np, x, y, *how)
-        given, values, cotangent, other = (
-            bench.array(v, dtype, misaligned) for v in (x, y, a, b))
+        given, values, cotangent, other = (bench.array(v, dtype, misaligned) for v in (x, y, a, b))
         bench.same(f"max_pool_grad {case}",
                    kernels.max_pool_grad(bench.gpu, cotangent, given, values, *how),
                    pools.unpool(np, a, winners, x.shape, *how))

@@ -59,11 +59,8 @@ class EmulatorLibrary(NamedTuple):
 
 @cache
 def library(text: str, entries: tuple[str, ...], *, sanitize: bool = False) -> EmulatorLibrary:
-    """The kernels `entries` of the program `text`.
-
-    Raises:
-        KernelError: there is no C++ compiler, or the text does not compile.
-    """
+    """The kernels `entries` of the program `text`. Raises KernelError: there is no C++ compiler, or
+    the text does not compile."""
     runtime(sanitize)
     listed = ",\n".join(f"gtape_emulator::entry<{entry}>()" for entry in entries)
     program = "".join((expand_file("emulator.h"), _neutral(text), '\n#line 1 "entries"',
@@ -75,12 +72,9 @@ def library(text: str, entries: tuple[str, ...], *, sanitize: bool = False) -> E
 
 
 def runtime(sanitize: bool = False) -> ctypes.CDLL:
-    """The library that schedules threads. Its symbols are there for the kernels'.
-
-    Raises:
-        KernelError: this is not Linux, there is no C++ compiler, or `sanitize` in a process that
-            was not started in `sanitized_environment()`.
-    """
+    """The library that schedules threads. Its symbols are there for the kernels'. Raises
+    KernelError: this is not Linux, there is no C++ compiler, or `sanitize` in a process that was
+    not started in `sanitized_environment()`."""
     if not sys.platform.startswith("linux"):
         raise KernelError(f"the emulator of kernels runs on Linux; this is {sys.platform}")
     if sanitize and "libasan" not in os.environ.get("LD_PRELOAD", ""):

@@ -33,9 +33,7 @@ _BLOCKS: weakref.WeakValueDictionary[int, _Block] = weakref.WeakValueDictionary(
 
 class DeviceMemory:
     """Allocates arrays as a GPU's memory pool does: aligned to 256 bytes, contents undefined.
-
-    sanitize: AddressSanitizer is told of the guard zones, so a kernel may not read them either.
-    """
+    sanitize: AddressSanitizer is told of the guard zones, so a kernel may not read them either."""
 
     def __init__(self, sanitize: bool = False) -> None:
         self._sanitizer = ctypes.CDLL(None) if sanitize else None

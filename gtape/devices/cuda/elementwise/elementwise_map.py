@@ -22,11 +22,9 @@ from gtape.opdef.numpy_code import define
 
 
 class OperandLayout(NamedTuple):
-    """The result's shape, the axes that remain after merging, and each operand's mode.
-
-    `modes` has "number" for Python numbers. `strides` has, for each strided operand, its steps in
-    elements along `axes`.
-    """
+    """The result's shape, the axes that remain after merging, and each operand's mode. `modes` has
+    "number" for Python numbers. `strides` has, for each strided operand, its steps in elements
+    along `axes`."""
 
     shape: tuple[int, ...]
     axes: tuple[int, ...]
@@ -40,11 +38,8 @@ class OperandLayout(NamedTuple):
 
 
 def layout(args: Sequence[object]) -> OperandLayout:
-    """The layout of arrays and Python numbers that are combined element by element.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
+    """The layout of arrays and Python numbers that are combined element by element. Raises
+    ValueError: the shapes cannot be broadcast."""
     arrays = [a for a in args if hasattr(a, "shape")]
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
     steps = [_steps(a, shape) for a in arrays]
@@ -138,11 +133,8 @@ _LIMIT = 1024
 
 
 class ElementwiseMap:
-    """A formula for inputs of fixed dtypes.
-
-    Call it with arrays and Python numbers: it gives the tuple of results, in new arrays of the
-    broadcast shape.
-    """
+    """A formula for inputs of fixed dtypes. Call it with arrays and Python numbers: it gives the
+    tuple of results, in new arrays of the broadcast shape."""
 
     __slots__ = ("_gpu", "_grids", "_plans", "_results", "_short", "dtypes", "formula")
 
@@ -161,10 +153,8 @@ class ElementwiseMap:
         return self.short(numbers)(*args)
 
     def short(self, numbers: int) -> Callable[..., tuple[Any, ...]]:
-        """The map of arguments of which those in the bit mask `numbers` are Python numbers.
-
-        A printed function: where all arrays have one shape and no gaps it launches at once.
-        """
+        """The map of arguments of which those in the bit mask `numbers` are Python numbers. A
+        printed function: where all arrays have one shape and no gaps it launches at once."""
         return self._short.get(numbers) or self._short.setdefault(numbers, self._print(numbers))
 
     def _print(self, numbers: int) -> Callable[..., tuple[Any, ...]]:

@@ -70,10 +70,9 @@ def vector_width(formula: MapFormula, operands: Sequence[MapOperand]) -> int:
 
 def element_text(name: str, formula: MapFormula, operands: Sequence[MapOperand],
                  given: Sequence[str] | None = None) -> str:
-    """The device function `name(inputs…, outputs…)`, which computes one element.
-
-    `given` are the dtypes of the values, where the formula's results are the wider ones that they
-    are taken on in."""
+    """The device function `name(inputs…, outputs…)`, which computes one element. `given` are the
+    dtypes of the values, where the formula's results are the wider ones that they are taken on
+    in."""
     dtypes = dict(zip(formula.params, [o.dtype for o in operands]))
     variables = {p: f"x{i}" for i, p in enumerate(formula.params)}
     values = formula.results if given is None else given

@@ -65,11 +65,9 @@ class DeviceMaps:
 
 
 def cast(gpu: Executor, x: Any, dtype: DType) -> Any:
-    """x as `dtype`; None where one of the two is no dtype of kernels (complex).
-
-    Floats become integers by cutting off; out of range, and for nan, the value is not defined.
-    Any number but 0 becomes True.
-    """
+    """x as `dtype`; None where one of the two is no dtype of kernels (complex). Floats become
+    integers by cutting off; out of range, and for nan, the value is not defined. Any number but 0
+    becomes True."""
     if dtype_name(x.dtype) not in C_TYPES or dtype.name not in C_TYPES:
         return None
     return _cast_map(gpu, dtype_name(x.dtype), dtype.name)(x)[0]

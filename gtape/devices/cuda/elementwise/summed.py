@@ -156,10 +156,8 @@ class SummedPlan(NamedTuple):
 
 
 class SummedMap:
-    """A formula summed over the axes along which an input was broadcast.
-
-    Call it with the shape to sum to, then the formula's arguments.
-    """
+    """A formula summed over the axes along which an input was broadcast. Call it with the shape to
+    sum to, then the formula's arguments."""
 
     def __init__(self, gpu: Executor, whole: ElementwiseMap) -> None:
         self._gpu = gpu
@@ -198,13 +196,11 @@ class SummedMap:
         if len(forms) != 1:
             return None
         operands = tuple(MapOperand(d, m) for d, m in zip(self._whole.dtypes, read.modes))
-        widest = max(numpy_dtype(o.dtype).itemsize
-                     for o in operands if o.mode in ("each", "row"))
+        widest = max(numpy_dtype(o.dtype).itemsize for o in operands if o.mode in ("each", "row"))
         running = numpy_dtype(self._running).itemsize
         geometry = plan(*forms[0], widest, self._gpu, running)
         first, out = geometry.first, self._running if geometry.second else self._result
-        text = summed_text(self._formula, operands, first.template, self._result, out,
-                           first.width)
+        text = summed_text(self._formula, operands, first.template, self._result, out, first.width)
         kernel = Kernel(text, summed_entry(self._formula, operands, first.template, out))
         return SummedPlan(kernel, read.columns, geometry)
 

@@ -40,8 +40,7 @@ _SIGNATURES = {
     "MatmulAlgoGetHeuristic": [c_void_p] * 7 + [c_int, ctypes.POINTER(HeuristicResult),
                                                 ctypes.POINTER(c_int)]}
 #: What the machine lacks; every other failure contradicts what gtape checked before.
-_MISSING = (Status.NOT_INITIALIZED, Status.ALLOC_FAILED, Status.ARCH_MISMATCH,
-            Status.LICENSE_ERROR)
+_MISSING = (Status.NOT_INITIALIZED, Status.ALLOC_FAILED, Status.ARCH_MISMATCH, Status.LICENSE_ERROR)
 #: More than one, because each has a status of its own: the first may not run.
 _REQUESTED = 8
 
@@ -66,11 +65,8 @@ class BlasLt:
         return int(self._library.cublasLtGetVersion())
 
     def handle(self) -> Any:
-        """A handle on the current GPU, for the life of the object returned.
-
-        Raises:
-            UnavailableError: there is no GPU, or no memory left on it.
-        """
+        """A handle on the current GPU, for the life of the object returned. Raises
+        UnavailableError: there is no GPU, or no memory left on it."""
         return self._object("Create", "Destroy")
 
     def matmul_desc(self, compute: Compute, scale: DataType) -> Descriptor:
@@ -88,11 +84,7 @@ class BlasLt:
     def heuristic(self, handle: object, desc: Descriptor, a: Descriptor, b: Descriptor,
                   c: Descriptor, preference: Descriptor, workspace: int) -> HeuristicResult | None:
         """The algorithm expected to be the fastest for D = op(A) op(B) + C with D laid out as C.
-        None: the library has none.
-
-        Raises:
-            InternalError: the descriptors contradict each other.
-        """
+        None: the library has none. Raises InternalError: the descriptors contradict each other."""
         results = (HeuristicResult * _REQUESTED)()
         count = c_int(0)
         status = self._library.cublasLtMatmulAlgoGetHeuristic(
@@ -130,8 +122,7 @@ class Descriptor:
 
     __slots__ = ("_attributes", "_kind", "_lt", "handle")
 
-    def __init__(self, lt: BlasLt, kind: str, attributes: dict[str, Attribute],
-                 *args: Any) -> None:
+    def __init__(self, lt: BlasLt, kind: str, attributes: dict[str, Attribute], *args: Any) -> None:
         self._lt, self._kind, self._attributes = lt, kind, attributes
         self.handle = lt._object(f"{kind}Create", f"{kind}Destroy", *args)
 
@@ -158,11 +149,8 @@ class Descriptor:
 
 
 def find(major: int) -> BlasLt:
-    """The library, best of the toolkit `major`, which is CuPy's.
-
-    Raises:
-        UnavailableError: there is none.
-    """
+    """The library, best of the toolkit `major`, which is CuPy's. Raises UnavailableError: there is
+    none."""
     # CuPy's own major first: its libraries are loaded already, and others would come beside them.
     others = tuple(m for m in toolkit.MAJORS if m != major)
     for majors in ((major,), others):

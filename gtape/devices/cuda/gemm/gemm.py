@@ -38,14 +38,12 @@ _STREAM_PER_THREAD = 2
 
 
 class Gemm:
-    """cuBLASLt on one GPU, which must be the current one. Threads may share it.
+    """cuBLASLt on one GPU, which must be the current one. Threads may share it. Raises
+    UnavailableError: the GPU cannot be used.
 
     Args:
         lt: the library.
         limit: bytes of scratch memory that an algorithm may use.
-
-    Raises:
-        UnavailableError: the GPU cannot be used.
     """
 
     def __init__(self, lt: BlasLt, limit: int) -> None:
@@ -213,7 +211,9 @@ def matmul(gpu: Executor, a: Any, b: Any, *, transpose_a: bool = False, transpos
            out: Any = None, alpha: float = 1.0, beta: float = 0.0,
            epilogue: Epilogue = DEFAULT, bias: object = None, aux: object = None,
            tf32: bool | None = None) -> Any:
-    """out = epilogue(alpha op(a) op(b) + beta out), batch axes broadcast.
+    """out = epilogue(alpha op(a) op(b) + beta out), batch axes broadcast. Raises
+    InvalidArgumentError: bias or aux do not fit the epilogue; InternalError, UnavailableError: the
+    library fails; its status is named.
 
     Args:
         a, b: arrays […, m, k] and […, k, n], or transposed ones with the flags, of one dtype:
@@ -228,10 +228,6 @@ def matmul(gpu: Executor, a: Any, b: Any, *, transpose_a: bool = False, transpos
     Returns:
         `out`; None where this is not served, and nothing was written: other dtypes, an epilogue
         beyond its limits (`epilogue`), a product the library has no algorithm for, no library.
-
-    Raises:
-        InvalidArgumentError: bias or aux do not fit the epilogue.
-        InternalError, UnavailableError: the library fails; its status is named.
     """
     gemm = _gemm_of(gpu)
     dtype = a.dtype

@@ -54,12 +54,10 @@ def precision_of(dtype: np.dtype) -> Precision | None:
 
 
 class Problem:
-    """The result's `shape`, how it is computed, and plans by request.
-
-    `empty`: the result has no elements. `hollow`: it has, but is a sum over nothing. `inner`: the
-    length of that sum. `distances`: the bits set in any distance, in bytes, between the products of
-    a batch, whose alignment they limit.
-    """
+    """The result's `shape`, how it is computed, and plans by request. `empty`: the result has no
+    elements. `hollow`: it has, but is a sum over nothing. `inner`: the length of that sum.
+    `distances`: the bits set in any distance, in bytes, between the products of a batch, whose
+    alignment they limit."""
 
     __slots__ = ("distances", "empty", "geometry", "hollow", "inner", "plans", "precision", "shape")
 
@@ -128,12 +126,9 @@ def auxiliary(gpu: Executor, epilogue: Epilogue, rows: int, columns: int, dtype:
 
 def extras(problem: Problem, epilogue: Epilogue, dtype: np.dtype, bias: object, aux: Any,
            ) -> tuple[int, int, int] | None:
-    """The addresses of bias and aux, and the distance of aux's rows; None beyond the limits.
-
-    Raises:
-        InvalidArgumentError: one is missing, or not wanted, or has another shape or dtype than
-            the epilogue needs.
-    """
+    """The addresses of bias and aux, and the distance of aux's rows; None beyond the limits. Raises
+    InvalidArgumentError: one is missing, or not wanted, or has another shape or dtype than the
+    epilogue needs."""
     rows, columns = prod(problem.shape[:-1]), problem.shape[-1]
     _check_bias(epilogue, rows if epilogue is Epilogue.BGRADB else columns, dtype, bias)
     if epilogue.has_aux != (aux is not None):

@@ -94,11 +94,9 @@ def words(inner: int, size: int) -> int:
 
 
 def row_geometry(gpu: Executor, rows: int, pieces: int, each: int = 4) -> tuple[Grid, int]:
-    """The grid and the number of lanes that share a row of `pieces`.
-
-    A lane takes about `each` pieces of a long row: several, where it only moves them, so that
-    as many loads are in flight. Blocks along y share long rows where there are few rows.
-    """
+    """The grid and the number of lanes that share a row of `pieces`. A lane takes about `each`
+    pieces of a long row: several, where it only moves them, so that as many loads are in flight.
+    Blocks along y share long rows where there are few rows."""
     lanes = min(BLOCK, max(min(32, power_of_two(pieces)), power_of_two(-(-pieces // each))))
     across = max(1, min(-(-rows * lanes // BLOCK), gpu.multiprocessors * 32))
     chunks = -(-pieces // (each * lanes))

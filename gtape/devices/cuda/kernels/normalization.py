@@ -23,8 +23,7 @@ _THREADS = 256
 _BLOCK = (_THREADS, 1, 1)
 #: The dtype to compute in: the squares of float16 leave its range at 256, and bfloat16 counts no
 #: further than that.
-COMPUTE = {"float16": "float32", "bfloat16": "float32", "float32": "float32",
-           "float64": "float64"}
+COMPUTE = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "float64": "float64"}
 #: 1024 threads on each, which have enough loads in flight; more would leave more parts to add up.
 _BLOCKS_PER_MULTIPROCESSOR = 4
 _FINISHED_COLUMNS = 32
@@ -116,9 +115,7 @@ def _finish(compute: str, dtype: str) -> Kernel:
 def batch_norm_training(gpu: Executor, x: Any, scale: object, shift: object, axes: Axes,
                         eps: float) -> tuple[Any, ...] | None:
     """(y, μ, σ²) with y = (x - μ) / √(σ² + eps) · scale + shift, and μ and σ² of each channel.
-
-    Ioffe & Szegedy 2015, arXiv:1502.03167. μ and σ² are float64 for float64 and else float32.
-    """
+    Ioffe & Szegedy 2015, arXiv:1502.03167. μ and σ² are float64 for float64 and else float32."""
     if not _channels_last(x, axes, (scale, shift)):
         return None
     x = gpu.contiguous(x)
@@ -137,11 +134,9 @@ def batch_norm(gpu: Executor, x: Any, mean: object, variance: object, offset: ob
 def batch_norm_grad(gpu: Executor, g: object, x: Any, scale: Any, mean: object, variance: object,
                     axes: Axes, eps: float,
                     shift_shape: tuple[int, ...]) -> tuple[object, ...] | None:
-    """The gradients of x, scale and shift for the cotangent g of y in training.
-
-    With n = (x - μ) f, f = 1 / √(σ² + eps) and N values in a channel: dshift = Σ g,
-    dscale = Σ g n and dx = scale f (g - dshift / N - n dscale / N).
-    """
+    """The gradients of x, scale and shift for the cotangent g of y in training. With n = (x - μ) f,
+    f = 1 / √(σ² + eps) and N values in a channel: dshift = Σ g, dscale = Σ g n and dx = scale f (g
+    - dshift / N - n dscale / N)."""
     if not (_channels_last(x, axes, (scale,)) and _statistics(x, mean, variance)
             and math.prod(shift_shape) == x.shape[-1]):
         return None
@@ -259,11 +254,8 @@ def _geometry(cols: int, dtype: str, direction: str) -> NormGeometry | None:
 class RowNorm(NamedTuple):
     """The kernels of one normalisation over last axes: `name` is that of the file and begins those
     of the kernels; `statistics` counts what is kept of a row, which is also how many gradients of
-    parameters there are.
-
-    They are those of `kernels/norm_rows.cuh` (a row in registers) and `norm_streams.cuh` (longer
-    rows).
-    """
+    parameters there are. They are those of `kernels/norm_rows.cuh` (a row in registers) and
+    `norm_streams.cuh` (longer rows)."""
 
     name: str
     statistics: int
@@ -339,39 +331,30 @@ LAYER_NORM, RMS_NORM = RowNorm("layer_norm", 2), RowNorm("rms_norm", 1)
 
 def layer_norm(gpu: Executor, x: object, scale: object, shift: object, axes: Axes,
                eps: float) -> tuple[Any, ...] | None:
-    """(y, μ, f) with y = (x - μ) f · scale + shift, and μ and f = 1 / √(σ² + eps) of each row.
-
-    Ba, Kiros & Hinton 2016, arXiv:1607.06450. μ and f are float64 for float64 and else float32.
-    """
+    """(y, μ, f) with y = (x - μ) f · scale + shift, and μ and f = 1 / √(σ² + eps) of each row. Ba,
+    Kiros & Hinton 2016, arXiv:1607.06450. μ and f are float64 for float64 and else float32."""
     return LAYER_NORM.forward(gpu, x, (scale, shift), axes, eps)
 
 
 def layer_norm_grad(gpu: Executor, g: Array, x: Array, scale: Array, mean: Array, factor: object,
                     axes: Axes, shift_shape: tuple[int, ...]) -> tuple[Any, ...] | None:
-    """The gradients of x, scale and shift for the cotangent g of y.
-
-    With n = (x - μ) f and a = g · scale: dx = f (a - mean a - n mean(a n)) in each row,
-    dscale = Σ g n and dshift = Σ g over the rows.
-    """
+    """The gradients of x, scale and shift for the cotangent g of y. With n = (x - μ) f and a = g ·
+    scale: dx = f (a - mean a - n mean(a n)) in each row, dscale = Σ g n and dshift = Σ g over the
+    rows."""
     return LAYER_NORM.backward(gpu, g, x, scale, (mean, factor), axes, shift_shape)
 
 
 def rms_norm(gpu: Executor, x: Array, scale: Array, axes: Axes,
              eps: float) -> tuple[Any, ...] | None:
-    """(y, f) with y = x f · scale and f = 1 / √(mean x² + eps) of each row.
-
-    Zhang & Sennrich 2019, arXiv:1910.07467. f is float64 for float64 and else float32.
-    """
+    """(y, f) with y = x f · scale and f = 1 / √(mean x² + eps) of each row. Zhang & Sennrich 2019,
+    arXiv:1910.07467. f is float64 for float64 and else float32."""
     return RMS_NORM.forward(gpu, x, (scale,), axes, eps)
 
 
 def rms_norm_grad(gpu: Executor, g: Array, x: Array, scale: Array, factor: object,
                   axes: Axes) -> tuple[Any, ...] | None:
-    """The gradients of x and scale for the cotangent g of y.
-
-    With n = x f and a = g · scale: dx = f (a - n mean(a n)) in each row, and dscale = Σ g n over
-    the rows.
-    """
+    """The gradients of x and scale for the cotangent g of y. With n = x f and a = g · scale: dx = f
+    (a - n mean(a n)) in each row, and dscale = Σ g n over the rows."""
     return RMS_NORM.backward(gpu, g, x, scale, (factor,), axes)
 
 

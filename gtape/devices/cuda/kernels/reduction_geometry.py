@@ -29,10 +29,8 @@ class Form(NamedTuple):
 
 class Stage(NamedTuple):
     """One launch: its template, "rows" or "columns", the template's V, and its arguments.
-
-    `reduce_rows` takes (outer, reduced, lanes, part_length), `reduce_columns` takes
-    (outer, reduced, inner, lanes, part_length). The result is [outer, parts, inner].
-    """
+    `reduce_rows` takes (outer, reduced, lanes, part_length), `reduce_columns` takes (outer,
+    reduced, inner, lanes, part_length). The result is [outer, parts, inner]."""
 
     template: str
     form: Form
@@ -67,11 +65,9 @@ class ReductionGeometry(NamedTuple):
 # the oldest go.
 @lru_cache(4096)
 def steps(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Form, ...]:
-    """The reductions that together reduce `axes` of a C-contiguous array of `shape`.
-
-    Neighbouring axes that are all reduced, or all kept, count as one. Where kept axes part the
-    reduced ones, the longest goes first, so that the others read little; no axis is transposed.
-    """
+    """The reductions that together reduce `axes` of a C-contiguous array of `shape`. Neighbouring
+    axes that are all reduced, or all kept, count as one. Where kept axes part the reduced ones, the
+    longest goes first, so that the others read little; no axis is transposed."""
     runs: list[tuple[int, bool]] = []
     for i, n in enumerate(shape):
         if n == 1:

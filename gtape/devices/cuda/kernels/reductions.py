@@ -154,10 +154,8 @@ def _of_none(operation: str, dtype: str, count: int) -> Any:
 
 
 def _in_memory_order(gpu: Executor, x: Any, axes: Axes) -> tuple[object, Axes, list[int] | None]:
-    """x as a C-contiguous array, the axes to reduce in it, and where its axes were in x.
-
-    A transposed array is reduced as it lies in memory, without a copy; its order is then not None.
-    """
+    """x as a C-contiguous array, the axes to reduce in it, and where its axes were in x. A
+    transposed array is reduced as it lies in memory, without a copy; its order is then not None."""
     if x.flags.c_contiguous:
         return x, axes, None
     order = sorted(range(x.ndim), key=lambda i: -x.strides[i])
@@ -192,8 +190,7 @@ def launch_stage(gpu: Executor, operation: str, dtype: str, x: Any, stage: Stage
 # ---------------------------------------------------------------- positions of extremes
 def arg_extreme(gpu: Executor, x: Any, axis: int, largest: bool, dtype: DType) -> Any:
     """The position of the first largest or smallest element along `axis`, which is not empty; a nan
-    is both. None where no kernel serves: `dtype`, that of the result, is int32 or int64.
-    """
+    is both. None where no kernel serves: `dtype`, that of the result, is int32 or int64."""
     operation, source = "Max" if largest else "Min", dtype_name(x.dtype)
     if source not in SERVED[operation] or dtype.name not in ("int32", "int64"):
         return None
@@ -243,10 +240,8 @@ def _arg_width(dtype: str) -> int:
 
 # ---------------------------------------------------------------- variances
 def variance(gpu: Executor, x: Any, axis: Axes, keepdims: bool = False) -> Any:
-    """Σ (x - mean)² / n over `axis`, nan for no elements; None where x is not of real floats.
-
-    x is read once. Two-byte floats are computed in float32.
-    """
+    """Σ (x - mean)² / n over `axis`, nan for no elements; None where x is not of real floats. x is
+    read once. Two-byte floats are computed in float32."""
     dtype = dtype_name(x.dtype)
     if dtype not in FLOATS:
         return None

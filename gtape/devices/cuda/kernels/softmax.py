@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 #: What a launch writes beside the losses: `output` in the kernels.
 _NOTHING, _PROBABILITIES, _GRADIENT = range(3)
 #: Dense labels are read when their row of logits is on chip, so that a tile has one row in flight.
-_VALUES = {"SparseLabels": ONE_ROW,
-           "DenseLabels": TWO_ROWS | {2: TWO_ROWS[2]._replace(shared=16)}}
+_VALUES = {"SparseLabels": ONE_ROW, "DenseLabels": TWO_ROWS | {2: TWO_ROWS[2]._replace(shared=16)}}
 _GRAD_BLOCK = 256
 _GRAD_VALUES = {2: 16, 4: 16, 8: 8}
 
@@ -102,9 +101,7 @@ def log_softmax_grad(gpu: Executor, g: Array, y: Array, axis: int = -1) -> Any:
 
 def logsumexp_grad(gpu: Executor, g: Array, x: Array) -> Any:
     """g eˣ / Σ eˣ over the last axis, where g has the shape of x without it; 0 for a row of -inf.
-
-    Made of x and not of log Σ eˣ, which a two-byte float holds too coarsely.
-    """
+    Made of x and not of log Σ eˣ, which a two-byte float holds too coarsely."""
     if dtype_name(x.dtype) not in FLOATS or g.dtype != x.dtype or g.shape != x.shape[:-1]:
         return None
     x, g = gpu.contiguous(x), gpu.contiguous(g)

@@ -230,8 +230,7 @@ def filter_gradient(gpu: Executor, x: Any, g: Any, size: Sizes, strides: Sizes, 
         return None
     gradient = gpu.empty(shape, x.dtype)
     direct = splits == 1 and name == compute_dtype(name)
-    partial = gradient if direct else gpu.empty((splits, *shape),
-                                                numpy_dtype(compute_dtype(name)))
+    partial = gradient if direct else gpu.empty((splits, *shape), numpy_dtype(compute_dtype(name)))
     kernel = shipped_kernel("convolution_filter.cu", "filter_gradient", name, *tile)
     gpu.launch(kernel, (*grid, groups * splits), (_BLOCK, 1, 1),
                (gpu.contiguous(x), gpu.contiguous(g), partial, x.shape[0], channels, features,

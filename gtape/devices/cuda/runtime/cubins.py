@@ -32,12 +32,8 @@ _kept: dict[str, Cubin] = {}
 
 def cubin(kernel: Kernel, arch: str, compiler: nvrtc.Nvrtc | None = None) -> Cubin:
     """The compiled `kernel` for `arch` ("sm_90", or "compute_90" for PTX), compiled where it is in
-    neither cache. What cannot be written to disk is compiled again by the next process.
-
-    Raises:
-        KernelError: it does not compile.
-        UnavailableError: there is no NVRTC.
-    """
+    neither cache. What cannot be written to disk is compiled again by the next process. Raises
+    KernelError: it does not compile; UnavailableError: there is no NVRTC."""
     compiler = compiler or nvrtc.find()
     key = file_name(kernel, arch, compiler.version)
     kept = _kept.get(key) or unpacked(cache.read(KIND, key))
@@ -51,11 +47,8 @@ def cubin(kernel: Kernel, arch: str, compiler: nvrtc.Nvrtc | None = None) -> Cub
 
 def keep(kernels: Sequence[Kernel], arch: str, compiler: nvrtc.Nvrtc) -> None:
     """Compile kernels of one text at once, so that `cubin` finds each of them on disk. Only those
-    that are no templates get the same image so: it holds all such kernels of a text anyway.
-
-    Raises:
-        KernelError: they do not compile.
-    """
+    that are no templates get the same image so: it holds all such kernels of a text anyway. Raises
+    KernelError: they do not compile."""
     compiled = compiler.compile(kernels[0].text, [k.entry for k in kernels], arch)
     for kernel in kernels:
         cache.write(KIND, file_name(kernel, arch, compiler.version),

@@ -32,12 +32,8 @@ class CupyLoader:
         self._device = cupy.cuda.Device(index)
 
     def load(self, kernel: Kernel) -> Function:
-        """The kernel on this GPU.
-
-        Raises:
-            KernelError: it does not compile, or the driver refuses it.
-            UnavailableError: the GPU is older than all that NVRTC compiles for.
-        """
+        """The kernel on this GPU. Raises KernelError: it does not compile, or the driver refuses
+        it; UnavailableError: the GPU is older than all that NVRTC compiles for."""
         driver_error = self._cupy.cuda.driver.CUDADriverError
         with self._device:
             try:
@@ -94,11 +90,8 @@ def _checked(kernel: Kernel, function: Any, driver_error: type[Exception]) -> Fu
 
 def architecture(capability: int, compiler: nvrtc.Nvrtc) -> str:
     """What to compile for on a GPU of this compute capability: its machine code, or, where NVRTC is
-    older than the GPU, the PTX of the newest it knows, which the driver compiles.
-
-    Raises:
-        UnavailableError: NVRTC knows only newer GPUs.
-    """
+    older than the GPU, the PTX of the newest it knows, which the driver compiles. Raises
+    UnavailableError: NVRTC knows only newer GPUs."""
     known = compiler.architectures
     if capability in known:
         return f"sm_{capability}"
@@ -122,11 +115,9 @@ def _compiler(major: int) -> nvrtc.Nvrtc | None:
 
 
 def cuda_executor(cupy: Any, index: int) -> Executor:
-    """Kernels on GPU `index`. Use it with that GPU current.
-
-    Memory comes from the allocator that the user has set in CuPy: `cupy.ndarray(shape, dtype)` asks
-    for it, and is what `cupy.empty` calls.
-    """
+    """Kernels on GPU `index`. Use it with that GPU current. Memory comes from the allocator that
+    the user has set in CuPy: `cupy.ndarray(shape, dtype)` asks for it, and is what `cupy.empty`
+    calls."""
     # "_c_contiguous" is an attribute of CuPy's C class; `flags.c_contiguous` makes an object first.
     attributes = cupy.cuda.Device(index).attributes
     return Executor(cupy, cupy.ndarray, CupyLoader(cupy, index), attributes["MultiProcessorCount"],

@@ -18,10 +18,8 @@ from gtape.devices.cuda.runtime.uploads import Uploads
 
 class CudaDevice(Device):
     """GPU `index`. Arrays are made and freed in CuPy's memory pool, shared with the user's code.
-
     `alone` says that the process sees no other GPU, so that CuPy's current device is this one.
-    Without an `executor`, CuPy's own functions compute everything.
-    """
+    Without an `executor`, CuPy's own functions compute everything."""
 
     def __init__(self, index: int, cupy: ModuleType, alone: bool = True,
                  executor: Executor | None = None) -> None:
@@ -75,8 +73,7 @@ class DeviceScope:
                  trace: TracebackType | None) -> None:
         if self._current is not None:
             self._current.__exit__(kind, error, trace)
-        if error is not None and isinstance(error,
-                                            self._device.cupy.cuda.memory.OutOfMemoryError):
+        if error is not None and isinstance(error, self._device.cupy.cuda.memory.OutOfMemoryError):
             raise exhausted_now(error, self._device.name) from error
 
 

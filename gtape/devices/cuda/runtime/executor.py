@@ -70,12 +70,8 @@ class Executor:
     def launch(self, kernel: Kernel, grid: Grid, block: Grid, args: tuple[Any, ...],
                smem: int = 0) -> None:
         """Run `kernel` on `grid` blocks of `block` threads with `smem` bytes of dynamic shared
-        memory, on the current stream.
-
-        Raises:
-            InvalidArgumentError: the arguments are not what the kernel takes.
-            KernelError: the kernel does not compile.
-        """
+        memory, on the current stream. Raises InvalidArgumentError: the arguments are not what the
+        kernel takes; KernelError: the kernel does not compile."""
         # The driver does not find out a pointer of another device: the launch would read garbage or
         # fault. With one GPU there is no other.
         if not self.alone:

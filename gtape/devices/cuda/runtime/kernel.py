@@ -50,11 +50,9 @@ _SCALARS = {"long long": int, "double": float}
 
 
 class Parameter(NamedTuple):
-    """One parameter: `kind` is "array" or "number"; `type` its dtype, "" for any memory.
-
-    An array may be `written` to; it is `unaliased` where the kernel is promised (`__restrict__`)
-    that what it writes elsewhere is not in it.
-    """
+    """One parameter: `kind` is "array" or "number"; `type` its dtype, "" for any memory. An array
+    may be `written` to; it is `unaliased` where the kernel is promised (`__restrict__`) that what
+    it writes elsewhere is not in it."""
 
     name: str
     kind: str
@@ -64,10 +62,8 @@ class Parameter(NamedTuple):
 
 
 class Kernel:
-    """The function `entry` of the C++ program `text`: "softmax_forward<float, 4>".
-
-    Scalars are `long long` or `double`, which is what Python's numbers are passed as.
-    """
+    """The function `entry` of the C++ program `text`: "softmax_forward<float, 4>". Scalars are
+    `long long` or `double`, which is what Python's numbers are passed as."""
 
     __slots__ = ("_apart", "_arrays", "entry", "params", "text")
 
@@ -139,10 +135,8 @@ def dtype_name(dtype: np.dtype) -> str:
 @cache
 def shipped_kernel(file: str, name: str, *template: Any) -> Kernel:
     """The kernel `name` of `kernels/<file>` with template arguments: dtype names, numbers, bools.
-
-    `shipped_kernel("softmax.cu", "softmax_forward", "float32", 4)` is
-    `softmax_forward<float, 4>`.
-    """
+    `shipped_kernel("softmax.cu", "softmax_forward", "float32", 4)` is `softmax_forward<float,
+    4>`."""
     args = ", ".join(_template_text(t) for t in template)
     return Kernel(expand_file(file), f"{name}<{args}>" if template else name)
 
@@ -154,11 +148,8 @@ def _template_text(value: int | str) -> str:
 
 
 def parameters(text: str, entry: str) -> tuple[Parameter, ...]:
-    """The parameters of a kernel, read from its declaration.
-
-    Raises:
-        InternalError: `text` declares no such kernel, or a parameter of another kind.
-    """
+    """The parameters of a kernel, read from its declaration. Raises InternalError: `text` declares
+    no such kernel, or a parameter of another kind."""
     name, _, given = entry.partition("<")
     declaration = re.search(
         rf"(?:template\s*<([^>]*)>\s*)?(?:extern \"C\"\s*)?__global__\s+void\s+"

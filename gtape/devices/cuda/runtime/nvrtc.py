@@ -78,16 +78,14 @@ class Nvrtc:
 
     def compile(self, text: str, entries: Sequence[str], arch: str, *,
                 options: Sequence[str] = ()) -> Compiled:
-        """Compile the kernels `entries` of a program.
+        """Compile the kernels `entries` of a program. Raises KernelError: it does not compile; the
+        message shows the line.
 
         Args:
             text: CUDA C++ that includes nothing.
             entries: what to instantiate: "softmax_forward<float, 4>".
             arch: "sm_90" for machine code of compute capability 9.0, "compute_90" for PTX.
             options: more than `FLAGS`.
-
-        Raises:
-            KernelError: it does not compile; the message shows the line.
         """
         with self._program(text) as program:
             for entry in entries:
@@ -134,8 +132,7 @@ class Nvrtc:
     def _status(self, status: int) -> str:
         return (self._library.nvrtcGetErrorString(status) or b"").decode()
 
-    def _refusal(self, status: int, text: str, entries: Sequence[str], arch: str,
-                 log: str) -> str:
+    def _refusal(self, status: int, text: str, entries: Sequence[str], arch: str, log: str) -> str:
         _, _, number = arch.partition("_")
         if status == _INVALID_OPTION and number.isdigit() and int(number) not in self.architectures:
             known = ", ".join(f"sm_{a}" for a in self.architectures)
@@ -149,13 +146,11 @@ class Nvrtc:
 
 @cache
 def find(major: int | None = None) -> Nvrtc:
-    """The installed NVRTC: of the CUDA version `major` (12 or 13) where that matters.
+    """The installed NVRTC: of the CUDA version `major` (12 or 13) where that matters. Raises
+    UnavailableError: there is none.
 
     It is looked for among pip's wheels, in CUDA_PATH and CUDA_HOME, in /usr/local/cuda, in Python's
     own environment, and last by the system's loader.
-
-    Raises:
-        UnavailableError: there is none.
     """
     majors = toolkit.MAJORS if major is None else (major,)
     library = toolkit.load("nvrtc", "cuda_nvrtc", majors, companion="nvrtc-builtins")

@@ -14,10 +14,8 @@ MAJORS = (13, 12)
 
 
 def folders(wheel: str) -> Iterator[Path]:
-    """Folders that may hold libraries of the toolkit, those that pip installed first.
-
-    `wheel` is the folder of the library's CUDA 12 wheel, "cuda_nvrtc"; those of CUDA 13 share one.
-    """
+    """Folders that may hold libraries of the toolkit, those that pip installed first. `wheel` is
+    the folder of the library's CUDA 12 wheel, "cuda_nvrtc"; those of CUDA 13 share one."""
     spec = importlib.util.find_spec("nvidia")
     roots = [Path(place) / part for place in (spec and spec.submodule_search_locations) or ()
              for part in ("cu13", wheel)]

@@ -77,10 +77,8 @@ class Uploads:
 
 
 class Staging:
-    """Page-locked buffers that are filled in turn, and the stream of the copies from them.
-
-    A buffer is filled again when the copies from it are done; who fills it waits for that.
-    """
+    """Page-locked buffers that are filled in turn, and the stream of the copies from them. A buffer
+    is filled again when the copies from it are done; who fills it waits for that."""
 
     def __init__(self, cupy: ModuleType) -> None:
         self.stream = cupy.cuda.Stream(non_blocking=True)
