@@ -113,8 +113,7 @@ SCRATCH = 1 << 20
 
 def native_calls(layer: Layer, a: dict[str, np.ndarray]) -> dict[str, Callable[[], Any]]:
     """The generated program's functions; each call returns its result."""
-    from gtape.devices.cpu.runtime import runtime
-    from gtape.devices.cpu.toolchain import library
+    from gtape.devices.cpu.toolchain import library, runtime
 
     program = library(_PROGRAM.format(n=BATCH, s=layer.size, c=layer.channels, o=layer.features))
     runtime().gtape_set_threads(len(os.sched_getaffinity(0)))

@@ -78,7 +78,7 @@ def by_torch(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Callable[[], object
 
 
 def by_gtape(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Callable[[], object]:
-    from gtape.devices.cpu.runtime import runtime
+    from gtape.devices.cpu.toolchain import runtime
 
     gemm, number = runtime().gtape_gemm_batched_f32, ctypes.c_long
     sizes = map(number, (a.shape[1], b.shape[2], a.shape[2]))

@@ -167,14 +167,14 @@ def set_intra_op_parallelism_threads(num_threads: int) -> None:
     The default is GTAPE_NUM_THREADS or OMP_NUM_THREADS, else the cores that the process may use.
     """
     # Here, since it loads the runtime of compiled programs, which most settings do not need.
-    from gtape.devices.cpu.runtime import set_threads
+    from gtape.devices.cpu.toolchain import set_threads
 
     set_threads(num_threads)
 
 
 def get_intra_op_parallelism_threads() -> int:
     """How many threads the loops of compiled functions use."""
-    from gtape.devices.cpu.runtime import threads
+    from gtape.devices.cpu.toolchain import threads
 
     return threads()
 

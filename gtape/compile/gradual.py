@@ -13,7 +13,7 @@ from gtape.compile.cpp.program import prepare
 from gtape.compile.frontend.closed_graph import ClosedGraph, CompiledProgram
 from gtape.compile.launches import never
 from gtape.compile.numpy.program import NumpyProgram
-from gtape.devices.cpu import options
+from gtape.devices.cpu import toolchain
 from gtape.devices.cpu.cores import leaving_a_core
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class GradualProgram:
 
 def native(traced: ClosedGraph) -> bool:
     """Whether a native program may be made of a trace."""
-    return not never(traced) and not options.switched_off()
+    return not never(traced) and not toolchain.switched_off()
 
 
 def of_step(traced: ClosedGraph, done: Callable[[CompiledProgram], None],

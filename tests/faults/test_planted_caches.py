@@ -60,7 +60,7 @@ def planted(folder: Path) -> Path:
 
 
 def _binary(folder: Path, number: int) -> bytes:
-    from gtape.devices.cpu.options import recipe
+    from gtape.devices.cpu.toolchain import recipe
     from gtape.devices.kernel_source import expand
 
     key = recipe().key(expand(ANSWER % number, "answer"))

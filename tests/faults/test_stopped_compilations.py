@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from gtape.devices import cache, commands, compiler, ownership
+from gtape.devices import cache, compiler, ownership
 from gtape.devices.cpu.toolchain import library, why_not
 from tests.faults import settings, stops
 
 pytestmark = [
     pytest.mark.native(required=False),
     pytest.mark.skipif(bool(why_not()), reason=why_not() or "native")]
-MODULES = (cache, commands, compiler, ownership)
+MODULES = (cache, compiler, ownership)
 #: A compilation has some 200 lines, and takes longer than a save.
 APART = 1 if settings.TIMES > 1 else 17
 

@@ -344,4 +344,4 @@ def test_a_crash_costs_one_result_and_no_other() -> None:
 def test_modules_are_families_by_what_they_offer() -> None:
     found = {family.name: family for family in sources.shipped()}
     assert "bench" not in found
-    assert found["dropout"].kernels() and list(found["dropout"].checks())
+    assert found["random_numbers"].kernels() and list(found["random_numbers"].checks())

@@ -26,7 +26,7 @@ from gtape.compile.cpp.program_memory import ProgramMemory, Zones
 from gtape.compile.schedule.plan import nbytes
 from gtape.core import buffers
 from gtape.devices.compiler import Recipe
-from gtape.devices.cpu import options, runtime, toolchain
+from gtape.devices.cpu import toolchain
 from gtape.kernelcheck.emulator.build import sanitized_environment
 
 from .compare import Finding, findings
@@ -51,10 +51,13 @@ class _Wrapping:
 
     allowed = False
 
+#: Before another stands in its place.
+USUAL = toolchain.recipe
+
 
 def recipe(*more: str) -> Recipe:
-    """How programs are compiled here, in place of `options.recipe`."""
-    usual = options.recipe(*more)
+    """How programs are compiled here, in place of `toolchain.recipe`."""
+    usual = USUAL(*more)
     kept = tuple(o for o in usual.options if o not in _DROPPED)
     wrapping = ("-fwrapv",) if _Wrapping.allowed else ()
     return usual._replace(options=(*kept, *_OPTIONS, *wrapping))
@@ -107,7 +110,7 @@ def _poison(start: int, count: int) -> None:
 def install() -> None:
     """Compile and run the programs of this process so."""
     os.environ["GTAPE_GUARD_ZONES"] = "1"
-    toolchain.recipe = runtime.recipe = recipe  # type: ignore[assignment]
+    toolchain.recipe = recipe  # type: ignore[assignment]
     program.Zones = Poisoned  # type: ignore[misc]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.dtypes import FLOATS
-from gtape.devices.cuda.gemm.blaslt_enums import Epilogue
+from gtape.devices.cuda.gemm.blaslt import Epilogue
 from gtape.devices.cuda.gemm.contractions import einsum, linear_backward, linear_forward
 from gtape.devices.cuda.gemm.gemm import matmul
 from gtape.devices.cuda.gemm.problem import auxiliary

@@ -11,7 +11,7 @@ import numpy as np
 from gtape.core.dtypes import FLOATS, INTEGERS
 from gtape.core.op import Op
 from gtape.devices.cuda.kernels import softmax as kernels
-from gtape.devices.cuda.kernels.row_geometry import ONE_ROW, TWO_ROWS, RowValues, shared_bytes
+from gtape.devices.cuda.kernels.softmax import ONE_ROW, TWO_ROWS, RowValues, shared_bytes
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.kernelcheck.checks.bench import Bench, Check, drawn, meant
 from gtape.ops.nn.losses import (

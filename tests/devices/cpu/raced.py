@@ -16,7 +16,7 @@ import numpy as np
 
 import gtape as tf
 from gtape.devices.compiler import Recipe
-from gtape.devices.cpu import options, runtime, toolchain
+from gtape.devices.cpu import toolchain
 from gtape.devices.cpu.toolchain import library
 from tests.forking import child
 
@@ -39,10 +39,13 @@ GTAPE_EXPORT void run(int kind, int parts, long* context) {
 }
 """
 
+#: Before another stands in its place.
+USUAL = toolchain.recipe
+
 
 def recipe(*more: str) -> Recipe:
-    """How programs are compiled here, in place of `options.recipe`."""
-    usual = options.recipe(*more)
+    """How programs are compiled here, in place of `toolchain.recipe`."""
+    usual = USUAL(*more)
     kept = tuple(o for o in usual.options if o not in ("-O2", "-O3"))
     return usual._replace(options=(*kept, "-O1", "-g1", "-fsanitize=thread"))
 
@@ -69,17 +72,17 @@ def callers() -> None:
     """Many threads call loops at once, nested ones too, while their number changes."""
     def counts() -> None:
         for i in range(100):
-            runtime.set_threads(1 + i % 5)
+            toolchain.set_threads(1 + i % 5)
 
     together(*[lambda k=k: _loops(k % 2) for k in range(4)], counts)
-    runtime.set_threads(4)
+    toolchain.set_threads(4)
 
 
 def forks() -> None:
     """Processes that fork while other threads run loops. ThreadSanitizer has no threads in children
     of such: theirs are in test_cpu_threads.py."""
     def alone() -> bool:
-        runtime.set_threads(1)
+        toolchain.set_threads(1)
         _loops(1, 20)
         return True
 
@@ -170,8 +173,8 @@ SCENARIOS = {"callers": callers, "forks": forks, "programs": programs,
 
 def main(name: str) -> None:
     os.environ["GTAPE_NATIVE"] = "1"
-    toolchain.recipe = runtime.recipe = recipe  # type: ignore[assignment]
-    runtime.set_threads(4)
+    toolchain.recipe = recipe  # type: ignore[assignment]
+    toolchain.set_threads(4)
     SCENARIOS[name]()
     print("done")
 

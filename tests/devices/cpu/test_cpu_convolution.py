@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from gtape.devices.cpu import runtime, toolchain
+from gtape.devices.cpu import toolchain
 from gtape.numerics import convolution as numerics
 from gtape.numerics.windows import Pads, out_sizes, padding
 
@@ -136,7 +136,7 @@ GTAPE_EXPORT void fused(const float* x, const float* k, float* y, float* scratch
 @pytest.fixture
 def threads() -> Iterator[Callable[[int], None]]:
     """Sets the number of threads for one test."""
-    library = runtime.runtime()
+    library = toolchain.runtime()
     before = library.gtape_threads()
     yield library.gtape_set_threads
     library.gtape_set_threads(before)

@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gtape.devices.compiler import load
-from gtape.devices.cpu import runtime
-from gtape.devices.cpu.options import recipe
-from gtape.devices.cpu.toolchain import library
+from gtape.devices.cpu import toolchain
+from gtape.devices.cpu.toolchain import library, recipe
 from gtape.devices.kernel_source import expand_file
 
 pytestmark = pytest.mark.native
@@ -29,7 +28,7 @@ LONG, POINTER = ctypes.c_long, ctypes.c_void_p
 @pytest.fixture(autouse=True)
 def default_threads() -> Iterator[None]:
     yield
-    runtime.set_threads(0)
+    toolchain.set_threads(0)
 
 
 def operand(a: np.ndarray) -> tuple[Any, ...]:
@@ -51,7 +50,7 @@ def product(a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None,
     wide = np.full((a.shape[0], b.shape[1] + 5), 7, a.dtype)
     made = wide[:, :b.shape[1]]
     made[...] = np.nan if c is None else c
-    gemm = getattr(native or runtime.runtime(), f"gtape_gemm_{name_of(a.dtype)}")
+    gemm = getattr(native or toolchain.runtime(), f"gtape_gemm_{name_of(a.dtype)}")
     gemm(*sizes(a, b), *operand(a), *operand(b), POINTER(wide.ctypes.data),
          LONG(wide.shape[1]), int(accumulate))
     assert (wide[:, b.shape[1]:] == 7).all()
@@ -106,7 +105,7 @@ class Case(NamedTuple):
         a = laid_out(random, self.m, self.k, self.layouts[0], DTYPES[self.dtype])
         b = laid_out(random, self.k, self.n, self.layouts[1], DTYPES[self.dtype])
         c = random.standard_normal((self.m, self.n)).astype(a.dtype) if self.accumulate else None
-        (native or runtime.runtime()).gtape_set_threads(self.threads)
+        (native or toolchain.runtime()).gtape_set_threads(self.threads)
         require_right(product(a, b, c, native), a, b, 0.0 if c is None else c)
 
 
@@ -181,14 +180,14 @@ def test_results_do_not_depend_on_threads(m: int, n: int, k: int, dtype: str) ->
         b = laid_out(random, k, n, layouts[1], DTYPES[dtype])
         results = []
         for count in (1, 2, 3, 4, 7):
-            runtime.set_threads(count)
+            toolchain.set_threads(count)
             results.append(product(a, b))
         for result in results[1:]:
             np.testing.assert_array_equal(result, results[0])
 
 
 def test_several_python_threads() -> None:
-    runtime.set_threads(2)
+    toolchain.set_threads(2)
     random = np.random.default_rng(0)
     a, b = (random.standard_normal((200, 200)).astype(np.float32) for _ in range(2))
     expected = product(a, b)
@@ -208,7 +207,7 @@ def batched(a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None) -> np.nda
         return sum(np.ix_(*steps), np.zeros(shape, np.int_)).ravel().astype(np.int_)
 
     kept = [offsets(x) for x in (a, b, made)]
-    gemm = getattr(runtime.runtime(), f"gtape_gemm_batched_{name_of(a.dtype)}")
+    gemm = getattr(toolchain.runtime(), f"gtape_gemm_batched_{name_of(a.dtype)}")
     gemm(*sizes(a, b), *operand(a), *operand(b), *operand(made)[:2], int(c is not None),
          LONG(kept[0].size), *(POINTER(x.ctypes.data) for x in kept))
     return made
@@ -221,7 +220,7 @@ def batched(a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None) -> np.nda
 @pytest.mark.parametrize(("m", "n", "k"), [(32, 48, 16), (1, 20, 30), (30, 1, 20), (130, 140, 90)])
 def test_batches(m: int, n: int, k: int, left: tuple[int, ...], right: tuple[int, ...],
                  threads: int, dtype: str) -> None:
-    runtime.set_threads(threads)
+    toolchain.set_threads(threads)
     random = np.random.default_rng(0)
     a = random.standard_normal((*left, m, k)).astype(DTYPES[dtype])
     b = random.standard_normal((*right, n, k)).astype(DTYPES[dtype]).swapaxes(-1, -2)

@@ -19,10 +19,10 @@ _WITHOUT = """
 import resource, sys, threading
 import numpy as np
 import gtape as tf
-from gtape.devices.cpu import runtime
+from gtape.devices.cpu import toolchain
 
 dtype, threads = sys.argv[1:]
-runtime.set_threads(int(threads))
+toolchain.set_threads(int(threads))
 product = tf.function(lambda x, y: tf.matmul(x, y, transpose_a=True))
 rng = np.random.default_rng(0)
 x, y = (tf.constant(rng.normal(size=(900, n)).astype(dtype)) for n in (100, 70))

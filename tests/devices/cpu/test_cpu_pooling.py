@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from gtape.devices.cpu import runtime, toolchain
+from gtape.devices.cpu import toolchain
 from gtape.numerics import pooling as numerics
 from gtape.numerics.windows import out_sizes, padding
 
@@ -211,7 +211,7 @@ def test_the_checker_notices_another_tie(compiled: Compiled) -> None:
 
 
 def test_threads_change_no_bit(compiled: Compiled) -> None:
-    kernels, library = compiled("large", "float"), runtime.runtime()
+    kernels, library = compiled("large", "float"), toolchain.runtime()
     x, g = kernels.data(*kernels.case.x_shape), np.random.normal(size=kernels.case.y_shape)
     best = _maximum(kernels, x)[0]
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.devices.cpu import runtime
+from gtape.devices.cpu import toolchain
 from gtape.devices.cpu.cores import wanted
 from gtape.devices.cpu.toolchain import library
 from tests.forking import beside, child
@@ -123,22 +123,22 @@ def threads_seen(expected: int) -> int:
 @pytest.fixture(autouse=True)
 def default_threads() -> Iterator[None]:
     yield
-    runtime.set_threads(0)
+    toolchain.set_threads(0)
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("parts", [0, 1, 2, 3, 4, 17, 1000])
 def test_every_part_is_called_once(count: int, parts: int) -> None:
-    runtime.set_threads(count)
+    toolchain.set_threads(count)
     for _ in range(20):
         assert calls("run", parts)[0] == [1] * parts
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_as_many_threads_as_were_set(count: int) -> None:
-    runtime.set_threads(4)
+    toolchain.set_threads(4)
     assert threads_seen(4) == 4
-    runtime.set_threads(count)
+    toolchain.set_threads(count)
     seen = [calls("run_slowly", 24)[1] for _ in range(20)]
     # A worker that the system held up may take one part more, long after the count was lowered.
     assert sum(number > count for number in seen) <= 4 - count
@@ -146,14 +146,14 @@ def test_as_many_threads_as_were_set(count: int) -> None:
 
 
 def test_a_loop_in_a_part_stays_on_its_thread() -> None:
-    runtime.set_threads(4)
+    toolchain.set_threads(4)
     records = (Record * 40)()
     program().run_nested(40, records)
     assert [(r.calls, r.wrong) for r in records] == [(5, 0)] * 40
 
 
 def test_several_python_threads() -> None:
-    runtime.set_threads(2)
+    toolchain.set_threads(2)
     wrong = []
 
     def use() -> None:
@@ -170,7 +170,7 @@ def test_several_python_threads() -> None:
 
 
 def test_signals_are_left_to_pythons_threads() -> None:
-    runtime.set_threads(2)
+    toolchain.set_threads(2)
     records = (Record * 12)()
     program().run_masked(12, records)
     blocked = {bool(program().same_thread(ctypes.byref(r))): bool(r.calls) for r in records}
@@ -180,7 +180,7 @@ def test_signals_are_left_to_pythons_threads() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_process_has_threads_of_its_own() -> None:
-    runtime.set_threads(3)
+    toolchain.set_threads(3)
     assert threads_seen(3) == 3
     assert child(lambda: threads_seen(3) == 3)
     assert threads_seen(3) == 3
@@ -189,7 +189,7 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_fork_while_another_thread_uses_the_pool() -> None:
-    runtime.set_threads(2)
+    toolchain.set_threads(2)
     with beside(lambda: calls("run_slowly", 4)):
         for _ in range(10):
             assert child(lambda: calls("run", 6)[0] == [1] * 6)
@@ -198,7 +198,7 @@ def test_fork_while_another_thread_uses_the_pool() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_fork_while_another_thread_multiplies() -> None:
-    runtime.set_threads(2)
+    toolchain.set_threads(2)
     with beside(lambda: multiplied(600)):
         for _ in range(10):
             assert child(lambda: all((multiplied(n) == n).all() for n in (600, 900)))
@@ -208,17 +208,18 @@ def multiplied(size: int) -> np.ndarray:
     """The square of a matrix of ones."""
     x, y = np.ones((size, size), "f"), np.zeros((size, size), "f")
     n, one, at = ctypes.c_long(size), ctypes.c_long(1), ctypes.c_void_p(x.ctypes.data)
-    runtime.runtime().gtape_gemm_f32(n, n, n, at, n, one, at, n, one,
+    toolchain.runtime().gtape_gemm_f32(n, n, n, at, n, one, at, n, one,
                                      ctypes.c_void_p(y.ctypes.data), n, 0)
     return y
 
 
 def test_a_process_ends_while_workers_wait() -> None:
-    script = ("from gtape.devices.cpu import runtime; import numpy, ctypes\n"
-              "runtime.set_threads(4); x = numpy.ones((256, 256), 'f'); y = numpy.empty_like(x)\n"
+    script = ("from gtape.devices.cpu import toolchain; import numpy, ctypes\n"
+              "toolchain.set_threads(4); x = numpy.ones((256, 256), 'f'); y = numpy.empty_like(x)\n"
               "p, n = ctypes.c_void_p, ctypes.c_long\n"
               "strides = (n(256), n(1))\n"
-              "runtime.runtime().gtape_gemm_f32(n(256), n(256), n(256), p(x.ctypes.data), *strides,"
+              "gemm = toolchain.runtime().gtape_gemm_f32\n"
+              "gemm(n(256), n(256), n(256), p(x.ctypes.data), *strides,"
               " p(x.ctypes.data), *strides, p(y.ctypes.data), n(256), 0)\n"
               "print(y.min(), y.max())")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
@@ -227,14 +228,14 @@ def test_a_process_ends_while_workers_wait() -> None:
 
 
 def test_the_count_that_is_set() -> None:
-    runtime.set_threads(np.int64(3))
-    assert runtime.threads() == runtime.runtime().gtape_threads() == 3
-    runtime.set_threads(0)
-    assert runtime.threads() == runtime.runtime().gtape_threads() == wanted()
+    toolchain.set_threads(np.int64(3))
+    assert toolchain.threads() == toolchain.runtime().gtape_threads() == 3
+    toolchain.set_threads(0)
+    assert toolchain.threads() == toolchain.runtime().gtape_threads() == wanted()
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"must be 0 .* or more; it was -1"):
-        runtime.set_threads(-1)
+        toolchain.set_threads(-1)
     with pytest.raises(TypeError):
-        runtime.set_threads(1.5)
+        toolchain.set_threads(1.5)
 
 
 @pytest.mark.parametrize(("given", "count"), [
@@ -246,10 +247,10 @@ def test_any_number_of_threads_in_the_environment(monkeypatch, given, count) -> 
     default = wanted()
     monkeypatch.setenv("GTAPE_NUM_THREADS", given)
     try:
-        runtime.set_threads(0)
-        assert runtime.threads() == runtime.runtime().gtape_threads() == (count or default)
-        runtime.set_threads(2**70)
-        assert runtime.threads() == runtime.runtime().gtape_threads() == 1024
+        toolchain.set_threads(0)
+        assert toolchain.threads() == toolchain.runtime().gtape_threads() == (count or default)
+        toolchain.set_threads(2**70)
+        assert toolchain.threads() == toolchain.runtime().gtape_threads() == 1024
     finally:
         monkeypatch.undo()
-        runtime.set_threads(0)
+        toolchain.set_threads(0)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gtape.devices.cpu import toolchain
-from gtape.devices.cpu.options import recipe
+from gtape.devices.cpu.toolchain import recipe
 from gtape.devices.kernel_source import expand
 from tests.devices.cpu.math_loops import (
     EDGES,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gtape.devices.compiler import output
-from gtape.devices.cpu import options
+from gtape.devices.cpu import toolchain
 
 pytestmark = [pytest.mark.native, pytest.mark.slow]
 _HERE = Path(__file__).resolve()
@@ -27,7 +27,7 @@ def start() -> list[str]:
 
 
 def run(start: list[str], scenario: str) -> subprocess.CompletedProcess[str]:
-    command = options.recipe().compiler.command
+    command = toolchain.recipe().compiler.command
     found = output(*command, "-print-file-name=libtsan.so").strip()
     if not os.path.isabs(found):
         pytest.skip(f"{command[0]} has no ThreadSanitizer")

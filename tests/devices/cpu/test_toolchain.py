@@ -16,7 +16,7 @@ import pytest
 
 from gtape.core.errors import KernelError
 from gtape.devices import cache, compiler
-from gtape.devices.cpu import cores, options, toolchain
+from gtape.devices.cpu import cores, toolchain
 from gtape.devices.cpu.toolchain import library, why_not
 
 pytestmark = pytest.mark.native(required=False)
@@ -180,8 +180,8 @@ def test_floating_point_is_strict(folder: Path) -> None:
 
 @needs_compiler
 def test_the_key_has_all_that_the_result_depends_on() -> None:
-    recipe = options.recipe()
-    keys = {recipe.key("int x;"), recipe.key("int y;"), options.recipe("-O1").key("int x;"),
+    recipe = toolchain.recipe()
+    keys = {recipe.key("int x;"), recipe.key("int y;"), toolchain.recipe("-O1").key("int x;"),
             recipe._replace(machine="another").key("int x;"),
             recipe._replace(compiler=recipe.compiler._replace(version="13")).key("int x;"),
             recipe._replace(optional=()).key("int x;")}
@@ -192,7 +192,7 @@ def test_the_key_has_all_that_the_result_depends_on() -> None:
 @needs_compiler
 def test_an_option_that_the_compiler_does_not_know(folder: Path, monkeypatch: pytest.MonkeyPatch,
                                                    ) -> None:
-    monkeypatch.setattr(options, "_optional", lambda: ("-march=no-such-cpu", "-O1"))
+    monkeypatch.setattr(toolchain, "_optional", lambda: ("-march=no-such-cpu", "-O1"))
     assert answer() == 42
 
 

@@ -26,7 +26,7 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gtape.devices.cuda.gemm.blaslt_enums import Epilogue
+from gtape.devices.cuda.gemm.blaslt import Epilogue
 from gtape.devices.cuda.gemm.gemm import matmul
 from gtape.devices.cuda.gemm.problem import auxiliary
 from gtape.devices.cuda.runtime.executor import Executor

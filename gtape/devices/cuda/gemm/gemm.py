@@ -17,8 +17,7 @@ from weakref import WeakKeyDictionary
 from gtape.core.errors import InternalError, UnavailableError
 from gtape.core.modes import Modes
 from gtape.devices.cuda.gemm import blaslt
-from gtape.devices.cuda.gemm.blaslt import BlasLt
-from gtape.devices.cuda.gemm.blaslt_enums import Epilogue
+from gtape.devices.cuda.gemm.blaslt import BlasLt, Epilogue
 from gtape.devices.cuda.gemm.plan import ProductPlan, ProductRequest
 from gtape.devices.cuda.gemm.problem import COPY, Key, Problem, extras, precision_of, rekeyed
 from gtape.devices.cuda.runtime.executor import Executor

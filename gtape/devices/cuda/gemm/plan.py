@@ -8,9 +8,10 @@ from __future__ import annotations
 from ctypes import byref, c_size_t, c_void_p
 from typing import NamedTuple
 
-from gtape.devices.cuda.gemm.blaslt import BlasLt, Descriptor
-from gtape.devices.cuda.gemm.blaslt_enums import (
+from gtape.devices.cuda.gemm.blaslt import (
+    BlasLt,
     Compute,
+    Descriptor,
     Epilogue,
     Operation,
     Precision,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gtape.core.errors import InvalidArgumentError
-from gtape.devices.cuda.gemm.blaslt_enums import PRECISIONS, Epilogue, Precision
+from gtape.devices.cuda.gemm.blaslt import PRECISIONS, Epilogue, Precision
 from gtape.devices.cuda.gemm.layout import (
     MOST_LAUNCHES,
     ProductGeometry,

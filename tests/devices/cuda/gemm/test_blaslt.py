@@ -11,7 +11,7 @@ import pytest
 
 from gtape.core.errors import InternalError, UnavailableError
 from gtape.devices.cuda.gemm import blaslt
-from gtape.devices.cuda.gemm.blaslt_enums import (
+from gtape.devices.cuda.gemm.blaslt import (
     MATMUL_DESC,
     MATMUL_PREF,
     MATRIX_LAYOUT,

@@ -13,7 +13,7 @@ import pytest
 
 from gtape.core.errors import InternalError, InvalidArgumentError, UnavailableError
 from gtape.devices.cuda.gemm import blaslt, gemm, layout, plan
-from gtape.devices.cuda.gemm.blaslt_enums import Epilogue, Operation
+from gtape.devices.cuda.gemm.blaslt import Epilogue, Operation
 from gtape.devices.cuda.gemm.contractions import linear_forward
 from gtape.devices.cuda.gemm.problem import auxiliary
 from gtape.kernelcheck.checks import gemm as product_checks

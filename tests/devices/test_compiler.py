@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gtape.core.errors import PassingError
-from gtape.devices.commands import Finished, run
+from gtape.devices.compiler import Finished, run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sessions and signals of POSIX")
 
@@ -98,7 +98,7 @@ def test_ctrl_c_does_not_reach_it(tmp_path: Path) -> None:
     started, handled = tmp_path / "started", tmp_path / "handled"
     waits = f"echo >> {started}; until test -e {handled}; do sleep 0.05; done; echo made"
     script = ("import pathlib, signal\n"
-              "from gtape.devices.commands import run\n"
+              "from gtape.devices.compiler import run\n"
               f"handled = pathlib.Path({str(handled)!r})\n"
               "signal.signal(signal.SIGINT, lambda *_: handled.touch())\n"
               f"print(run(['sh', '-c', {waits!r}], 60))\n")
