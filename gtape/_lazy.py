@@ -13,10 +13,8 @@ from gtape._names import missing, parsed
 def attach(owner: str, table: dict[str, str], absent: Mapping[str, str] | None = None,
            ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of the module `owner`, whose names `table` has.
-
-    `absent` says what to use instead of names that it lacks. Names that the table has under
-    `owner` itself are its submodules.
-    """
+    `absent` says what to use instead of names that it lacks. Names that the table has under `owner`
+    itself are its submodules."""
     names, namespace = parsed(table), sys.modules[owner].__dict__
 
     def find(name: str) -> Any:

@@ -48,14 +48,10 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
 
 
 def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
-    """Make tensors on these devices only: `set_visible_devices([], "GPU")` leaves the CPU. Raises
+    """Make tensors on these of `list_physical_devices` only, or on this one, and hide the others of
+    `device_type`, None for all kinds: `set_visible_devices([], "GPU")` leaves the CPU. Raises
     ValueError: one is not in `list_physical_devices`, or of another kind than `device_type`;
-    InvalidArgumentError: the CPU is left out: strings and many results live there.
-
-    Args:
-        devices: some of `list_physical_devices`, or one of them.
-        device_type: the kind whose other devices are hidden; None for all kinds.
-    """
+    InvalidArgumentError: the CPU is left out: strings and many results live there."""
     # A device is a tuple itself.
     wanted = [devices] if isinstance(devices, PhysicalDevice) else list(devices)
     for device in wanted:
@@ -81,13 +77,9 @@ class LogicalDeviceConfiguration(NamedTuple):
 
 
 def set_logical_device_configuration(device: PhysicalDevice, logical_devices: Any) -> None:
-    """Limit the memory of a GPU. A device is one logical device. Raises InvalidArgumentError: the
-    list has another length, the limit is not positive, or the device is the CPU and has a limit.
-
-    Args:
-        device: one of `list_physical_devices`.
-        logical_devices: a list of one LogicalDeviceConfiguration.
-    """
+    """Limit the memory of a GPU of `list_physical_devices`, by a list of one
+    LogicalDeviceConfiguration: a device is one logical device. Raises InvalidArgumentError: the
+    list has another length, the limit is not positive, or the device is the CPU and has a limit."""
     given = list(logical_devices)
     if len(given) != 1:
         raise InvalidArgumentError(f"set_logical_device_configuration: gtape uses a device as one "
@@ -162,10 +154,8 @@ def functions_run_eagerly() -> bool:
 
 def set_intra_op_parallelism_threads(num_threads: int) -> None:
     """Use `num_threads` threads for the loops of compiled functions; 0 stands for the default.
-    Raises InvalidArgumentError: the number is negative.
-
-    The default is GTAPE_NUM_THREADS or OMP_NUM_THREADS, else the cores that the process may use.
-    """
+    Raises InvalidArgumentError: the number is negative. The default is GTAPE_NUM_THREADS or
+    OMP_NUM_THREADS, else the cores that the process may use."""
     # Here, since it loads the runtime of compiled programs, which most settings do not need.
     from gtape.devices.cpu.toolchain import set_threads
 

@@ -264,12 +264,11 @@ class Strategy:
             return fn(*args, **(kwargs or {}))
 
     def reduce(self, reduce_op: str | ReduceOp, value: object, axis: IntsLike | None) -> Any:
-        """The values of the one replica, also reduced over `axis` unless that is None. Raises
-        ValueError: another `reduce_op`; RuntimeError: it is called in a replica.
+        """The values of the one replica, a nest of tensors, also reduced over `axis` unless that is
+        None. Raises ValueError: another `reduce_op`; RuntimeError: it is called in a replica.
 
         Args:
             reduce_op: ReduceOp.SUM or MEAN, or their names.
-            value: a nest of tensors.
             axis: the axis, or axes, of examples in a batch.
         """
         _require_cross_replica()

@@ -37,10 +37,8 @@ class _Opened:
 def from_dlpack(array: Any) -> Tensor:
     """A tensor that shares memory with any object that speaks DLPack (NumPy, CuPy, torch, JAX), or
     with what `to_dlpack` gave. Raises InvalidArgumentError: it speaks no DLPack, its memory is on a
-    device that gtape does not use, or its dtype is none of gtape's.
-
-    The owner must not write to the memory while the tensor is in use.
-    """
+    device that gtape does not use, or its dtype is none of gtape's. The owner must not write to the
+    memory while the tensor is in use."""
     # By its name: before Python 3.13 the type of capsules stands nowhere.
     if type(array).__name__ == "PyCapsule":
         return _from_capsule(array)

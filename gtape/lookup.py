@@ -42,13 +42,8 @@ def _known(value: TensorLike, dtype: object, what: str) -> EagerTensor:
 
 
 class KeyValueTensorInitializer(KeyedValues):
-    """Fills a table with `values` at `keys`. Raises InvalidArgumentError: other shapes, or none at
-    all, when a table is made.
-
-    Args:
-        keys, values: tensors of one shape.
-        key_dtype, value_dtype: their dtypes, where they are Python values.
-    """
+    """Fills a table with `values` at `keys`, tensors of one shape; dtypes are for Python values.
+    Raises InvalidArgumentError: other shapes, or none at all, when a table is made."""
 
     def __init__(self, keys: TensorLike, values: TensorLike, key_dtype: DTypeLike | None = None,
                  value_dtype: DTypeLike | None = None, name: str | None = None) -> None:

@@ -10,11 +10,8 @@ __all__ = ["gpu_device_name", "is_built_with_cuda", "is_built_with_gpu_support",
 
 
 def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: object = None) -> bool:
-    """Whether gtape can use a GPU; all that it can use are NVIDIA's.
-
-    Args:
-        min_cuda_compute_capability: not looked at: gtape refuses GPUs that are too old.
-    """
+    """Whether gtape can use a GPU; all that it can use are NVIDIA's, and none too old for it,
+    whatever `min_cuda_compute_capability` says."""
     return bool(list_physical_devices("GPU"))
 
 

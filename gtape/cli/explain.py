@@ -45,12 +45,14 @@ def _explaining(explanations: list[str]) -> Iterator[None]:
 
 
 @contextmanager
-def as_program(script: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """Inside, `sys.argv` and `sys.path` are those of `python SCRIPT arguments`."""
+def as_program(program: object, arguments: Sequence[str], folder: Path | None = None,
+               ) -> Iterator[None]:
+    """Inside, `sys.argv` and `sys.path` are those of a program called with these arguments, which
+    finds modules in `folder`, by default the one that it is in."""
     argv, path = sys.argv, list(sys.path)
-    sys.argv = [str(script), *arguments]
+    sys.argv = [str(program), *arguments]
     # As Python does for a script, so that it finds the modules beside it.
-    sys.path.insert(0, str(script.resolve().parent))
+    sys.path.insert(0, str(folder or Path(str(program)).resolve().parent))
     try:
         yield
     finally:

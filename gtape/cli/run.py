@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import runpy
-import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -47,15 +46,10 @@ def _file(options: argparse.Namespace) -> None:
 
 
 def _module(options: argparse.Namespace) -> None:
-    argv, path = sys.argv, list(sys.path)
-    sys.argv = [options.program, *options.arguments]
-    # As `python -m` does.
-    sys.path.insert(0, os.getcwd())
-    try:
+    # As `python -m` does, modules are found where it is called.
+    with as_program(options.program, options.arguments, Path.cwd()):
         # alter_sys: __main__ is the module then, as pickles and multiprocessing expect.
         runpy.run_module(options.program, run_name="__main__", alter_sys=True)
-    finally:
-        sys.argv, sys.path[:] = argv, path
 
 
 def _status(program: Callable[[], object]) -> int:

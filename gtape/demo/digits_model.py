@@ -95,10 +95,8 @@ def _he_normal(shape: tuple[int, ...], fan_in: int, seed: tuple[int, int]) -> Te
 
 
 class DigitsNet(tf.Module):
-    """Logits [n, 10] of images float32 [n, 8, 8, 1].
-
-    A 3 x 3 convolution, relu, a 2 x 2 maximum, a 3 x 3 convolution, relu, one dense layer.
-    """
+    """Logits [n, 10] of images float32 [n, 8, 8, 1]. A 3 x 3 convolution, relu, a 2 x 2 maximum, a
+    3 x 3 convolution, relu, one dense layer."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()

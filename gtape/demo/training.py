@@ -64,10 +64,8 @@ def writable_folder(folder: Path) -> Path:
 
 
 class Interrupts:
-    """Ctrl-C between steps, never within one, so that what is saved fits together.
-
-    Inside the block, the first Ctrl-C sets `asked`; the next one interrupts as usual.
-    """
+    """Ctrl-C between steps, never within one, so that what is saved fits together. Inside the
+    block, the first Ctrl-C sets `asked`; the next one interrupts as usual."""
 
     def __init__(self) -> None:
         self.asked = False

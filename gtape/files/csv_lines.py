@@ -148,13 +148,8 @@ def _quoted(record: bytes, at: int, mark: bytes) -> tuple[bytes, int]:
 
 
 class Reader:
-    """Reads the values of records.
-
-    Args:
-        columns: those that are wanted.
-        selection: their numbers in a record; None for all.
-        excluded: the numbers of those that are not wanted.
-    """
+    """Reads the values of records: of the `columns` that are wanted, whose numbers in a record are
+    the `selection`, or else all but those `excluded`."""
 
     def __init__(self, columns: Sequence[CsvColumn], form: Format,
                  selection: list[int] | None = None,

@@ -1,6 +1,5 @@
 """Serialized Examples and SequenceExamples as tensors: parse_example and its like, and the features
-that they are told to find: FixedLenFeature and its like.
-"""
+that they are told to find: FixedLenFeature and its like."""
 
 from __future__ import annotations
 
@@ -29,10 +28,8 @@ from gtape.trace.host_steps import step, untraceable
 
 
 class FixedLenFeature(NamedTuple):
-    """A feature of as many values as `shape` has elements: a dense tensor.
-
-    `default_value` stands for one that is missing; without it that is an error.
-    """
+    """A feature of as many values as `shape` has elements: a dense tensor. `default_value` stands
+    for one that is missing; without it that is an error."""
 
     shape: Any
     dtype: Any
@@ -47,10 +44,8 @@ class VarLenFeature(NamedTuple):
 
 class FixedLenSequenceFeature(NamedTuple):
     """A feature of any number of rows of a `shape`: a dense tensor, in a batch filled up to the
-    longest with `default_value`, or zeros.
-
-    `allow_missing` must be True but for the steps of a SequenceExample: no values are no rows then.
-    """
+    longest with `default_value`, or zeros. `allow_missing` must be True but for the steps of a
+    SequenceExample: no values are no rows then."""
 
     shape: Any
     dtype: Any
@@ -71,9 +66,7 @@ class SparseFeature(NamedTuple):
 
 class RaggedFeature(NamedTuple):
     """A feature of any number of values: a RaggedTensor in a batch, a tensor of one example.
-
-    `value_key` is the name of the feature where it is not the key in the dict of features.
-    """
+    `value_key` is the name of the feature where it is not the key in the dict of features."""
 
     dtype: Any
     value_key: str | None = None
@@ -108,12 +101,9 @@ def inner_shape(name: str, feature: FixedLenFeature | FixedLenSequenceFeature) -
 
 def checked(features: dict[str, object], kinds: tuple[type, ...], steps: bool = False,
             ) -> dict[str, object]:
-    """The features by name, in the order of the names. Raises ValueError: there are none, or what
-    stands for one is none of `kinds`.
-
-    Args:
-        steps: they are of the steps of SequenceExamples.
-    """
+    """The features by name, in the order of the names; `steps` says that they are of the steps of
+    SequenceExamples. Raises ValueError: there are none, or what stands for one is none of
+    `kinds`."""
     if not isinstance(features, dict) or not features:
         raise ValueError(f"Argument `features` cannot be None or falsy. Got {shown(features)}; "
                          f"give a dict such as {{'x': tf.io.FixedLenFeature([], tf.float32)}}")
@@ -215,13 +205,8 @@ def _index_keys(feature: SparseFeature) -> Sequence[str]:
 
 
 class Parser:
-    """Tensors of what examples hold.
-
-    Args:
-        examples: what gives the columns of features.
-        names: of the examples, for messages.
-        single: there is one, and its tensors have no axis of examples.
-    """
+    """Tensors of what `examples` hold, without an axis of examples where it is a `single` one;
+    messages call them by their `names`."""
 
     def __init__(self, examples: columns.Each | columns.Table, names: Any, single: bool) -> None:
         self._examples, self._single = examples, single

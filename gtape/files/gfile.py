@@ -34,14 +34,9 @@ _MODES = ("r", "w", "a", "r+", "w+", "a+")
 
 
 class GFile:
-    """A file of this machine. Without "b" in the mode what is read is str, decoded from UTF-8; line
-    ends stay as they are. Raises InvalidArgumentError: another mode. An error of the system comes
-    with the first use.
-
-    Args:
-        name: its path.
-        mode: "r", "w", "a", "r+", "w+" or "a+", each also with "b".
-    """
+    """A file of this machine, in the mode "r", "w", "a", "r+", "w+" or "a+", each also with "b";
+    without it what is read is str, decoded from UTF-8; line ends stay as they are. Raises
+    InvalidArgumentError: another mode. An error of the system comes with the first use."""
 
     def __init__(self, name: str, mode: str = "r") -> None:
         self._name, self._mode = name, mode
@@ -114,6 +109,7 @@ class GFile:
     def size(self) -> int:
         """The length of the file in bytes."""
         if self._file is not None:
+            # What Python holds back is part of the file to who wrote it.
             self.flush()
         with errors(self._path):
             return os.stat(self._path).st_size

@@ -222,13 +222,10 @@ def is_jpeg(contents: TensorLike, name: str | None = None) -> Tensor:
 
 
 def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> Tensor:
-    """Images [..., height, width, 1 to 4] of uint8 or uint16 as PNG files, strings [...]. Raises
+    """Images [..., height, width, 1 to 4] of uint8 or uint16 as PNG files, strings [...];
+    `compression` from 0 for none to 9 for the smallest file, -1 for zlib's own. Raises
     InvalidArgumentError: another shape, dtype or compression; TypeError: `compression` is no
-    integer.
-
-    Args:
-        compression: from 0 for none to 9 for the smallest file; -1 for zlib's own.
-    """
+    integer."""
     level = as_int(compression, "encode_png: compression")
     if not -1 <= level <= 9:
         raise InvalidArgumentError(f"compression should be in [-1,9], got {shown(compression)}")

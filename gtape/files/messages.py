@@ -26,11 +26,9 @@ _WIRES = {"int": wire.VARINT, "bool": wire.VARINT, "float": wire.FIXED32, "doubl
 
 
 class Field(NamedTuple):
-    """A field: `kind` is int, bool, text, bytes, float, double, or the class of a message.
-
-    `many` says that it is a list, `map` that it is a dict from texts to messages, `oneof` names the
-    group of which one field at most is set.
-    """
+    """A field: `kind` is int, bool, text, bytes, float, double, or the class of a message. `many`
+    says that it is a list, `map` that it is a dict from texts to messages, `oneof` names the group
+    of which one field at most is set."""
 
     number: int
     name: str
@@ -349,11 +347,8 @@ class Message:
                 mine.SetInParent()
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
-        """The message in protobuf's wire format.
-
-        Args:
-            deterministic: order maps by key, instead of by when a key was added.
-        """
+        """The message in protobuf's wire format; `deterministic` orders maps by key, instead of by
+        when a key was added."""
         return b"".join(part for field, value in self._present()
                         for part in _encoded(field, value, bool(deterministic)))
 

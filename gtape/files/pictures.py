@@ -88,13 +88,9 @@ def loaded(image: Any, content: bytes, name: str) -> Any:
 
 
 def still(content: bytes, name: str, channels: int, wide: bool, ratio: int = 1) -> np.ndarray:
-    """The pixels [height, width, channels] of a JPEG, PNG or BMP file.
-
-    Args:
-        channels: 1, 3 or 4; 0 for as many as the file has.
-        wide: a PNG's 16 bits of a channel are kept; without it the upper 8 are.
-        ratio: a JPEG is made smaller by 2, 4 or 8.
-    """
+    """The pixels [height, width, channels] of a JPEG, PNG or BMP file; 0 channels for as many as it
+    has. Of a PNG's 16 bits `wide` keeps all, else the upper 8; a JPEG is made smaller by `ratio`,
+    2, 4 or 8."""
     if name == "BMP":
         return _channels(bmp(content), channels)
     image = opened(content, name)

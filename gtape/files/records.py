@@ -179,13 +179,9 @@ class TFRecordOptions:
 
 
 class TFRecordWriter:
-    """Writes a TFRecord file; what was there is replaced. Raises NotFoundError,
-    PermissionDeniedError: the file cannot be made there.
-
-    Args:
-        path: of the file.
-        options: a `TFRecordOptions`, or the name of the compression.
-    """
+    """Writes a TFRecord file; what was there is replaced. `options` are `TFRecordOptions`, or the
+    name of the compression. Raises NotFoundError, PermissionDeniedError: the file cannot be made
+    there."""
 
     def __init__(self, path: object, options: str | TFRecordOptions | None = None) -> None:
         given = options if isinstance(options, TFRecordOptions) else TFRecordOptions(options)

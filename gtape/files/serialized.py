@@ -243,11 +243,8 @@ def _numbers(rows: np.ndarray, dtype: dtypes.DType, little_endian: bool) -> np.n
 
 
 def encode_base64(input: TensorLike, pad: bool = False, name: str | None = None) -> Tensor:
-    """Strings in the base-64 alphabet that is safe in addresses, with "-" and "_".
-
-    Args:
-        pad: end them with "=" to a length that 4 divides.
-    """
+    """Strings in the base-64 alphabet that is safe in addresses, with "-" and "_"; `pad` ends them
+    with "=" to a length that 4 divides."""
     def one(value: bytes) -> bytes:
         encoded = base64.urlsafe_b64encode(value)
         return encoded if pad else encoded.rstrip(b"=")
@@ -284,12 +281,9 @@ _MOST = 1 << 31
 
 def decode_compressed(bytes: TensorLike, compression_type: str = "", name: str | None = None,
                       ) -> Tensor:
-    """Unpacked strings. Raises InvalidArgumentError: another compression; DataLossError: a string
-    that is not compressed so, is cut short, or has more than 2 GiB.
-
-    Args:
-        compression_type: "GZIP", "ZLIB", or "" for none.
-    """
+    """Strings unpacked by "GZIP", "ZLIB", or "" for none. Raises InvalidArgumentError: another
+    compression; DataLossError: a string that is not compressed so, is cut short, or has more than
+    2 GiB."""
     kind = compression(compression_type)
 
     def one(value: Any) -> Any:

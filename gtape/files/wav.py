@@ -97,6 +97,7 @@ def decode_wav(contents: TensorLike, desired_channels: int = -1, desired_samples
         # TensorFlow's scale: -32768 becomes -1, and 32767 a little less than 1.
         return [sound / np.float32(32768), np.int32(rate)]
 
+    # Only then a trace knows the shape: else the file says it, at the call.
     known = width >= 0 and count >= 0
     audio, rate = step("decode_wav", run, [single("decode_wav", contents)], [
         Spec((count, width), dtypes.float32) if known else dtypes.float32,

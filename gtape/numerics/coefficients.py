@@ -4,8 +4,6 @@ Series are Chebyshev coefficients from samples at Chebyshev points; rational fun
 rising powers of x**2, by reweighted linear least squares (Loeb 1957).
 """
 
-
-
 # erf(x) / x = P(x**2) / Q(x**2) for |x| < 3.95, to 2e-8.
 SINGLE_P = (
     1.1283791479123, 0.1905988514882514, 0.05276582111808316, 0.003771764272925103,

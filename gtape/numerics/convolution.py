@@ -37,6 +37,7 @@ def conv_forward(xp: ModuleType, x: Array, filters: Array, strides: Sizes, dilat
     outs = out_sizes(x.shape[1:-1], size, strides, dilations, pads)
     windows = patches(xp, pad(xp, x, pads), size, strides, dilations)
     matrix = filters.reshape(prod(size) * depth, groups, features // groups).swapaxes(0, 1)
+    # Group first: each matmul then writes one block of memory, and is transposed once at the end.
     y = xp.empty((groups, x.shape[0], prod(outs), features // groups), x.dtype)
     for block in _blocks(xp, windows):
         columns = _columns(windows[block], len(size), groups)

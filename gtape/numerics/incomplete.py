@@ -35,12 +35,9 @@ CHECK_EVERY = 16
 
 def _gamma_ratio(xp: ModuleType, a: Array, x: Array, upper: bool) -> Array:
     """P(a, x), the integral of t**(a - 1) * exp(-t) from 0 to x, divided by gamma(a), and `upper`
-    Q(a, x) = 1 - P(a, x).
-
-    P is 0 at x = 0, 1 at infinity; NaN for a < 0 and x < 0, and where both or neither matter
-    (a = x = 0, a = x = infinity).  Series DLMF 8.7.1 of P for x < a + 1, continued fraction DLMF
-    8.9.2 of Q from there on.
-    """
+    Q(a, x) = 1 - P(a, x). P is 0 at x = 0, 1 at infinity; NaN for a < 0 and x < 0, and where both
+    or neither matter (a = x = 0, a = x = infinity). Series DLMF 8.7.1 of P for x < a + 1, continued
+    fraction DLMF 8.9.2 of Q from there on."""
     valid = (a > 0.0) & (x > 0.0) & xp.isfinite(a) & xp.isfinite(x)
     large = valid & (a >= UNIFORM)
     iterated = valid & ~large

@@ -128,13 +128,11 @@ _STEPS = 60
 
 
 def schur(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(q, t) with a = q t qᴴ for one complex128 matrix [n, n] without nan or inf.
-
-    A matrix that has a zero block in its lower left corner already is taken apart there, so that
-    the eigenvalues of triangular matrices are exact, and those of [[a, e], [0, a]], from which
-    derivatives of matrix functions are read, as accurate as those of a. Raises
-    numpy.linalg.LinAlgError: the eigenvectors that it starts from were not found.
-    """
+    """(q, t) with a = q t qᴴ for one complex128 matrix [n, n] without nan or inf. A matrix that has
+    a zero block in its lower left corner already is taken apart there, so that the eigenvalues of
+    triangular matrices are exact, and those of [[a, e], [0, a]], from which derivatives of matrix
+    functions are read, as accurate as those of a. Raises numpy.linalg.LinAlgError: the eigenvectors
+    that it starts from were not found."""
     n = a.shape[-1]
     q = np.zeros_like(a)
     bounds = _blocks(a)

@@ -86,6 +86,7 @@ def binomial(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLi
 
 def _gamma_attempt(xp: ModuleType, u: Array, alpha: Array) -> tuple[Array, Array]:
     d = alpha - 1.0 / 3.0
+    # Box and Muller's normal value: of two words, so that an attempt takes one counter.
     x = xp.sqrt(-2.0 * xp.log(u[:, 0])) * xp.cos(2.0 * xp.pi * u[:, 1])
     v = (1.0 + x / xp.sqrt(9.0 * d)) ** 3
     bound = 0.5 * x * x + d - d * v + d * xp.log(v)
@@ -101,6 +102,7 @@ def _poisson_attempt(xp: ModuleType, uniforms: Array, mean: Array) -> tuple[Arra
     u, v = uniforms[:, 0] - 0.5, uniforms[:, 1]
     us = 0.5 - xp.abs(u)
     k = xp.floor((2.0 * a / us + b) * u + mean + 0.43)
+    # Candidates below 0 are refused at the end; lgamma gets none of them.
     density = k * xp.log(mean) - mean - lgamma64(xp, xp.maximum(k, 0.0) + 1.0)
     hat = xp.log(v * inverse_alpha / (a / (us * us) + b))
     surely = (us >= 0.07) & (v <= squeeze)
@@ -120,6 +122,7 @@ def _binomial_attempt(xp: ModuleType, uniforms: Array, n: Array, p: Array) -> tu
     us = 0.5 - xp.abs(u)
     k = xp.floor((2.0 * a / us + b) * u + c)
     inside = (k >= 0.0) & (k <= n)
+    # What lies outside is refused by `inside`, which was found before: lgamma has poles there.
     k = xp.clip(k, 0.0, n)
     hat = xp.log(v * alpha / (a / (us * us) + b))
     density = _log_choose(xp, n, k) - _log_choose(xp, n, mode)
@@ -165,6 +168,7 @@ def _counters(xp: ModuleType, offset: int, count: int) -> Array:
 
 def _unit(xp: ModuleType, raw: Array) -> Array:
     """uint32 words as float64 in (0, 1)."""
+    # Never 0 or 1: the logarithms and quotients of attempts would be infinite.
     return (raw + 0.5) * 2.0**-32
 
 

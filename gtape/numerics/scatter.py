@@ -23,12 +23,10 @@ NARROW = 4
 
 
 def segment_sum(xp: ModuleType, rows: Array, ids: Array, count: int, wide: bool = False) -> Array:
-    """out[j] = sum of rows[i] over ids[i] == j; rows [n, ...], ids [n] -> [count, ...].
-
-    This is scatter-add.  Elements are added through flat positions, which NumPy does 1.5 to 4
-    times faster than rows; the order of the sum on a device is not fixed.  On the host, many rows
-    in few sums are added in float64 where they are shorter, and where `wide` all are.
-    """
+    """out[j] = sum of rows[i] over ids[i] == j; rows [n, ...], ids [n] -> [count, ...]. This is
+    scatter-add. Elements are added through flat positions, which NumPy does 1.5 to 4 times faster
+    than rows; the order of the sum on a device is not fixed. On the host, many rows in few sums are
+    added in float64 where they are shorter, and where `wide` all are."""
     row_shape = rows.shape[1:]
     flat = _addable(xp, rows.reshape(rows.shape[0], prod(row_shape)))
     ids = _kept(xp, ids, count)
@@ -89,6 +87,7 @@ def _reduce(xp: ModuleType, combine: Callable[[Array, Array], Array], rows: Arra
     combines each even row of a segment with the next, so ceil(log2 of the longest segment)
     rounds over halving data are enough."""
     ids = _kept(xp, ids, count)
+    # Stable: rows of one id are combined in the order in which they stand.
     order = xp.argsort(ids, kind="stable")
     ids, values = ids[order], working(xp, rows)[order]
     rank = xp.arange(ids.size) - xp.searchsorted(ids, ids)

@@ -69,6 +69,7 @@ def out_sizes(in_sizes: Sizes, sizes: Sizes, strides: Sizes, dilations: Sizes,
 
 def pad(xp: ModuleType, x: Array, pads: Pads, value: float = 0) -> Array:
     """x [N, *spatial, C] with `value` around its spatial dimensions; x itself if none is asked."""
+    # The common case copies nothing.
     if not any(before or after for before, after in pads):
         return x
     padded = xp.full(padded_shape(x.shape, pads), value, x.dtype)

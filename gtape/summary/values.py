@@ -230,12 +230,8 @@ def graph(graph_data: object) -> Tensor:
 
 
 def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: object = None) -> None:
-    """From now on the graphs of functions that are traced are kept for `trace_export`.
-
-    Args:
-        graph: False keeps none.
-        profiler, profiler_outdir: taken for TensorFlow's sake; nothing is profiled.
-    """
+    """From now on the graphs of functions that are traced are kept for `trace_export`, but for
+    graph=False. The profiler's arguments are taken for TensorFlow's sake: nothing is profiled."""
     # What an earlier call gathered is dropped.
     trace_off()
     _tracing.append([])
@@ -257,10 +253,8 @@ def trace_off() -> None:
 def trace_export(name: str, step: SupportsIndex | None = None, profiler_outdir: object = None,
                  ) -> None:
     """Write the graphs of the functions that were traced since `trace_on`, if any, and end it.
-    Raises ValueError: `trace_on` was not called; there is a writer, but no step.
-
-    Functions that had been traced before are not among them: `graph` writes that of any.
-    """
+    Raises ValueError: `trace_on` was not called; there is a writer, but no step. Functions that had
+    been traced before are not among them: `graph` writes that of any."""
     if not _tracing:
         raise ValueError("Must enable trace before export through tf.summary.trace_on.")
     graphs = [wire.delimited(4, wire.delimited(2, graph_def(traced))) for traced in _tracing[0]]

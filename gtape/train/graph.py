@@ -27,10 +27,8 @@ class ObjectHolder:
 
 
 class ObjectGraph:
-    """The variables, Python states and optimizers reached from some named objects.
-
-    A thing reached by several paths has the shortest, of these the first in sorted order.
-    """
+    """The variables, Python states and optimizers reached from some named objects. A thing reached
+    by several paths has the shortest, of these the first in sorted order."""
 
     def __init__(self, roots: Mapping[str, Any]) -> None:
         self.variables: dict[str, Any] = {}

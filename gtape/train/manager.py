@@ -37,12 +37,10 @@ def _number_of(file: Path) -> int:
 
 
 def saved_in(folder: Path, name: str | None = None, list_name: str | None = None) -> list[Path]:
-    """The numbered checkpoints called `name` (None: any name), oldest first.
-
-    Only a folder that is not there has none. One that cannot be listed now may have some. Raises
-    PermissionDeniedError: the folder, or its list, may not be read. OSError: it cannot be read for
-    another reason, or is no folder.
-    """
+    """The numbered checkpoints called `name` (None: any name), oldest first. Only a folder that is
+    not there has none. One that cannot be listed now may have some. Raises PermissionDeniedError:
+    the folder, or its list, may not be read. OSError: it cannot be read for another reason, or is
+    no folder."""
     with permitted(f"the checkpoints in '{folder}' cannot be listed"):
         try:
             present = {p.name: p for p in folder.iterdir() if _NUMBERED.fullmatch(p.name)}
@@ -76,13 +74,10 @@ def write_list(folder: Path, files: Iterable[Path]) -> None:
 
 
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
-    """The path of the checkpoint saved last in a folder, for `Checkpoint.restore`; or None. Raises
-    PermissionDeniedError: the folder is there, and may not be read; OSError: it cannot be read for
-    another reason, or is no folder.
-
-    Args:
-        latest_filename: the name of the file that lists the checkpoints; 'checkpoint' unless given.
-    """
+    """The path of the checkpoint saved last in a folder, for `Checkpoint.restore`; or None. The
+    file `latest_filename`, by default 'checkpoint', lists them. Raises PermissionDeniedError: the
+    folder is there, and may not be read; OSError: it cannot be read for another reason, or is no
+    folder."""
     saved = saved_in(Path(checkpoint_dir), list_name=latest_filename)
     return str(saved[-1]) if saved else None
 
@@ -153,10 +148,8 @@ class CheckpointManager:
              options: Any = None) -> str | None:
         """Save as number `checkpoint_number`, by default one more than the saves so far. Raises
         ValueError: the number is negative; and as `Checkpoint.write` and `checkpoints`. Only where
-        the list of checkpoints cannot be written is the new one saved nevertheless.
-
-        Gives the path, or None where the interval has not passed.
-        """
+        the list of checkpoints cannot be written is the new one saved nevertheless. Gives the path,
+        or None where the interval has not passed."""
         given = None if checkpoint_number is None else int(checkpoint_number)
         if given is not None and given < 0:
             raise ValueError(f"checkpoint_number must be 0 or more; got {given}")

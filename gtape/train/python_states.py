@@ -15,10 +15,8 @@ from gtape.train.experimental import PythonState
 
 class RandomStreams(PythonState):
     """The streams that `tf.random.normal`, `tf.nn.dropout` and the like draw from.
-
     `tf.train.Checkpoint(model=model, random=tf.train.RandomStreams())` keeps the global seed and
-    how far each stream has got. All objects of this class mean the same streams.
-    """
+    how far each stream has got. All objects of this class mean the same streams."""
 
     def serialize(self) -> str:
         """The seed and the position of every stream that was drawn from."""
@@ -61,11 +59,9 @@ def _arrays(state: object) -> Any:
 
 
 class Vocabulary(PythonState):
-    """The words of a lookup layer in their order, and their weights where it has some.
-
-    A layer that was not adapted yet has none. Functions that were traced with the layer's table
-    see the words that it is given here.
-    """
+    """The words of a lookup layer in their order, and their weights where it has some. A layer that
+    was not adapted yet has none. Functions that were traced with the layer's table see the words
+    that it is given here."""
 
     def __init__(self, layer: Any) -> None:
         self._layer = layer

@@ -1,6 +1,5 @@
 """The variables and states of a checkpoint by their names in the file, optimizers included; from a
-file to the objects, everything checked before anything is assigned; what became of that.
-"""
+file to the objects, everything checked before anything is assigned; what became of that."""
 
 from __future__ import annotations
 
@@ -118,10 +117,8 @@ def _to_build(graph: ObjectGraph, recorded: Mapping[str, Sequence[str]],
 
 
 class Match(NamedTuple):
-    """Names in both, names that only the objects have, names that only the file has.
-
-    And the paths of layers that have no weights yet, and so no names in any of these.
-    """
+    """Names in both, names that only the objects have, names that only the file has. And the paths
+    of layers that have no weights yet, and so no names in any of these."""
 
     common: list[str]
     missing: list[str]
@@ -130,12 +127,10 @@ class Match(NamedTuple):
 
 
 def restore(roots: Mapping[str, object], stored: Stored, path: Path) -> Match:
-    """Assign what the file holds to the variables and states of the same names.
-
-    States come before variables, since only these can be refused after the checks. Raises
-    InvalidArgumentError: a shape or dtype differs; nothing was assigned. DataLossError: a Python
-    object does not take its state; all have their old ones again.
-    """
+    """Assign what the file holds to the variables and states of the same names. States come before
+    variables, since only these can be refused after the checks. Raises InvalidArgumentError: a
+    shape or dtype differs; nothing was assigned. DataLossError: a Python object does not take its
+    state; all have their old ones again."""
     graph = ObjectGraph(roots)
     # Tapes and traces around a restore must not record it.
     with paused(), _built(_to_build(graph, stored.optimizers)):
@@ -239,11 +234,9 @@ def _put_back(state: PythonState, text: str) -> bool:
 
 
 class RestoreStatus:
-    """How the names in a checkpoint matched those of the objects.
-
-    A status that goes away unasked, while names were left over on either side, gives a
-    UserWarning; `expect_partial()` says that this is meant.
-    """
+    """How the names in a checkpoint matched those of the objects. A status that goes away unasked,
+    while names were left over on either side, gives a UserWarning; `expect_partial()` says that
+    this is meant."""
 
     def __init__(self, path: str | None, match: Match | None) -> None:
         self._path, self._match = path, match
