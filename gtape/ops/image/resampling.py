@@ -47,10 +47,6 @@ class ResizeMethod:
 Kernel = Callable[[np.ndarray], np.ndarray]
 
 
-def _triangle(t: np.ndarray) -> np.ndarray:
-    return np.maximum(1 - t, 0)
-
-
 def _cubic(b: float, c: float) -> Kernel:
     """The cubic kernels of Mitchell & Netravali 1988: (0, 1/2) is Catmull-Rom's."""
     def kernel(t: np.ndarray) -> np.ndarray:
@@ -66,13 +62,12 @@ def _lanczos(radius: int) -> Kernel:
     return lambda t: np.where(t < radius, np.sinc(t) * np.sinc(t / radius), 0.0)
 
 
-def _gaussian(t: np.ndarray) -> np.ndarray:
-    return np.where(t < 1.5, np.exp(-(t**2) / (2 * 0.5**2)), 0.0)
-
-
+#: By the distance from a pixel, which is not negative. TensorFlow's Gaussian has deviation 1/2.
 _KERNELS: dict[str, Kernel] = {
-    "bilinear": _triangle, "bicubic": _cubic(0, 0.5), "lanczos3": _lanczos(3),
-    "lanczos5": _lanczos(5), "gaussian": _gaussian, "mitchellcubic": _cubic(1 / 3, 1 / 3)}
+    "bilinear": lambda t: np.maximum(1 - t, 0), "bicubic": _cubic(0, 0.5),
+    "lanczos3": _lanczos(3), "lanczos5": _lanczos(5),
+    "gaussian": lambda t: np.where(t < 1.5, np.exp(-(t**2) / (2 * 0.5**2)), 0.0),
+    "mitchellcubic": _cubic(1 / 3, 1 / 3)}
 #: Kernels that change an image even where its size stays.
 _BLURRING = ("gaussian", "mitchellcubic")
 METHODS = (*_KERNELS, "nearest", "area")
@@ -117,11 +112,6 @@ def _along(x: Tensor, axis: int, length: int, method: str, antialias: bool) -> T
     return reshape_(y, shape=(*shape[:axis], length, *shape[axis + 1:]))
 
 
-def _kept_aspect(height: int, width: int, size: tuple[int, ...]) -> tuple[int, int]:
-    factor = min(size[0] / height, size[1] / width)
-    return max(round(factor * height), 1), max(round(factor * width), 1)
-
-
 def resize(images: TensorLike, size: IntsLike, method: str = "bilinear",
            preserve_aspect_ratio: bool = False, antialias: bool = False, name: str | None = None,
            ) -> Tensor:
@@ -157,7 +147,9 @@ def resize(images: TensorLike, size: IntsLike, method: str = "bilinear",
     if not height or not width:
         raise InvalidArgumentError(f"resize: the images must have pixels; got {x.spec}")
     if preserve_aspect_ratio:
-        wanted = _kept_aspect(height, width, wanted)
+        factor = min(wanted[0] / height, wanted[1] / width)
+        # A long thin image may round to no pixels across.
+        wanted = (max(round(factor * height), 1), max(round(factor * width), 1))
     y = batch if kind == "nearest" else cast(batch, float32)
     # Matrices of weights grow with the size: a size beyond memory is refused in words.
     with room_for("resize", Spec((shape[0], *wanted, shape[-1]), y.dtype)):

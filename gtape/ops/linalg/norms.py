@@ -49,8 +49,6 @@ def euclidean_norm_(xp: ArrayModule, x: Array, *, axis: Axes, keepdims: bool = F
 
 euclidean_norm_.defined(lambda x, *, axis, keepdims:
                         s.sqrt(reduce_sum_(squared_length(x), axis=axis, keepdims=keepdims)))
-
-
 euclidean_norm_.infer(lambda x, *, axis, keepdims:
                       Spec(reduced(_checked(x).shape, axis, keepdims), x.dtype.real_dtype))
 

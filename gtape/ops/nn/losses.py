@@ -385,7 +385,6 @@ def l2_loss_(xp: ArrayModule, t: Array) -> Array:
 
 
 l2_loss_.defined(lambda t: s.multiply(reduce_sum_(s.square(t), axis=tuple(range(t.ndim))), 0.5))
-
 l2_loss_.infer(lambda t: taken("l2_loss", "real floating tensors", t).reshaped(()))
 l2_loss_.vjp(t=lambda g, t: g * t)
 l2_loss_.cases = [case((2, 3)), case(())]

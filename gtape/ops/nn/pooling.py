@@ -71,8 +71,6 @@ def max_pool_grad_(xp: ArrayModule, a: Array, x: Array, y: Array, *, size: Sizes
 max_pool_grad_.infer(lambda a, x, y, **_: x)
 max_pool_grad_.on_cuda("kernels.windows.max_pool_grad")
 max_pool_grad_.vjp(a=lambda g, x, y, **attrs: max_pool_pick_(g, x, y, **attrs))
-
-
 # The winners do not move smoothly: zeros, and connected.
 max_pool_grad_.vjp(x=lambda g: zero(g))
 

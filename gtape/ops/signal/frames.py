@@ -173,20 +173,15 @@ def frame(signal: TensorLike, frame_length: int, frame_step: int, pad_end: bool 
     size = x.spec.shape[-1]
     # As many frames as steps begin within the signal, or as fit into it.
     count = -(-size // step) if pad_end else max(0, 1 + (size - length) // step)
-    if pad_end:
-        x = _filled_end(x, max(0, (count - 1) * step + length - size), pad_value)
+    beyond = max(0, (count - 1) * step + length - size) if pad_end else 0
+    if beyond:
+        number = host_value(pad_value, "frame: pad_value")[()]
+        blank = np.full((*x.spec.shape[:-1], beyond), number, x.dtype.np_dtype)
+        x = concat_(x, convert(blank, x.dtype, x._t.device), axis=last)
     y = frames_(x, length=length, step=step, count=count)
     if at == last:
         return y
     return transpose_(y, perm=(*range(at), last, last + 1, *range(at, last)))
-
-
-def _filled_end(x: Tensor, count: int, value: int) -> Tensor:
-    if not count:
-        return x
-    number = host_value(value, "frame: pad_value")[()]
-    blank = np.full((*x.spec.shape[:-1], count), number, x.dtype.np_dtype)
-    return concat_(x, convert(blank, x.dtype, x._t.device), axis=x.ndim - 1)
 
 
 def overlap_and_add(signal: TensorLike, frame_step: int, name: str | None = None) -> Tensor:
