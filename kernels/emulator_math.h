@@ -154,6 +154,7 @@ inline double max(double a, double b) { return fmax(a, b); }
 inline int abs(int x) { return x < 0 ? -x : x; }
 inline long abs(long x) { return x < 0 ? -x : x; }
 inline long long abs(long long x) { return x < 0 ? -x : x; }
+inline long labs(long x) { return x < 0 ? -x : x; }
 inline long long llabs(long long x) { return x < 0 ? -x : x; }
 inline float abs(float x) { return fabsf(x); }
 inline double abs(double x) { return fabs(x); }

@@ -237,6 +237,11 @@ void pause() {
     hand_over(*thread.fiber);
 }
 
+// Whether an address is one of a thread's own: on the stack of its fiber.
+bool on_stack(uintptr_t address) {
+    return address - reinterpret_cast<uintptr_t>(stacks) < stack_bytes * max_threads;
+}
+
 void stop(const char* why, const char* file, int line) { fail("%s, %s:%d", why, file, line); }
 
 }  // namespace gtape_emulator

@@ -65,6 +65,10 @@ class MissingError(KernelError):
     """There is nothing to compile with, or it is not wanted."""
 
 
+class SimulatorError(MissingError):
+    """The simulated GPU cannot be built or used; the message says what is missing."""
+
+
 class FailedPreconditionError(OpError, code=9):
     """The state of the system forbids the operation."""
 

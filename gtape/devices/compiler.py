@@ -20,10 +20,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -222,14 +223,7 @@ def _kept(kind: str, made_from: str, mode: int) -> Library | None:
 def _build(kind: str, made_from: str, program: str, recipe: Recipe, name: str,
            mode: int) -> Library:
     with _private_folder() as private:
-        source, target = private / f"{name}.cpp", private / f"{name}.so"
-        with _storing():
-            source.write_text(program, "utf-8")
-        _compile(recipe, source, target, program)
-        if not target.exists():
-            raise KernelError(f"{recipe.compiler.command[0]} made no file, and said nothing of it")
-        with _storing():
-            binary = target.read_bytes()
+        target, binary = _compiled(private, program, recipe, name)
         # Loaded from the cache where that worked, so that the private folder can go at once; a file
         # that is mapped stays where the folder is removed.
         path = kept.write(kind, f"{made_from}/{_digest(binary)}.so", binary)
@@ -240,6 +234,47 @@ def _build(kind: str, made_from: str, program: str, recipe: Recipe, name: str,
             return Library(str(target), mode=mode)
         except OSError as error:
             raise KernelError(f"a compiled program cannot be loaded: {error}") from error
+
+
+def file(kind: str, made_from: str, program: str, recipe: Recipe, *, name: str = "program",
+         headers: Mapping[str, str] = MappingProxyType({})) -> Path:
+    """As `load`, a file in the cache folder that is not loaded; `made_from` says all that it was
+    made from. `headers` are files that the program includes.
+
+    Raises:
+        PassingError: as `load`; or nothing can be kept.
+        KernelError: the program does not compile.
+    """
+    for path, binary in kept.each(kind, made_from):
+        if path.stem == _digest(binary):
+            return path
+    with _private_folder() as private:
+        for header, text in headers.items():
+            place = (private / header).resolve()
+            if not place.is_relative_to(private.resolve()):
+                raise KernelError(f"the header {header!r} would lie outside its folder")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text, "utf-8", "surrogateescape")
+        if headers:
+            recipe = recipe._replace(options=(*recipe.options, "-I", str(private)))
+        _, binary = _compiled(private, program, recipe, name)
+        written = kept.write(kind, f"{made_from}/{_digest(binary)}.so", binary)
+    if written is None:
+        raise PassingError("a compiled library could not be kept: the cache folder cannot be "
+                           "written to; set GTAPE_CACHE_DIR to one that can")
+    return written
+
+
+def _compiled(private: Path, program: str, recipe: Recipe, name: str) -> tuple[Path, bytes]:
+    """The library made of a program, in the folder `private`, and its bytes."""
+    source, target = private / f"{name}.cpp", private / f"{name}.so"
+    with _storing():
+        source.write_text(program, "utf-8", "surrogateescape")
+    _compile(recipe, source, target, program)
+    if not target.exists():
+        raise KernelError(f"{recipe.compiler.command[0]} made no file, and said nothing of it")
+    with _storing():
+        return target, target.read_bytes()
 
 
 @contextlib.contextmanager

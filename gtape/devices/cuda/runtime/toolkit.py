@@ -13,6 +13,17 @@ from pathlib import Path
 MAJORS = (13, 12)
 
 
+class _Only:
+    """Where all libraries are while the GPU is a simulated one."""
+
+    folders: tuple[Path, ...] = ()
+
+
+def use_only(folder: Path) -> None:
+    """From now on libraries are taken from `folder` alone."""
+    _Only.folders = (folder,)
+
+
 def folders(wheel: str) -> Iterator[Path]:
     """Folders that may hold libraries of the toolkit, those that pip installed first. `wheel` is
     the folder of the library's CUDA 12 wheel, "cuda_nvrtc"; those of CUDA 13 share one."""
@@ -31,14 +42,14 @@ def load(name: str, wheel: str, majors: tuple[int, ...] = MAJORS,
          companion: str = "") -> tuple[ctypes.CDLL, str] | None:
     """The library `name` ("nvrtc") and where it was found: the folders above before the system's
     own search. None where there is none. `companion` is loaded with it from the same folder."""
-    for folder in folders(wheel):
+    for folder in _Only.folders or folders(wheel):
         for major in majors:
             file = folder / _file_name(name, major)
             if file.is_file():
                 _load_beside(file, companion, major)
                 if (library := _opened(str(file))) is not None:
                     return library, str(file)
-    for major in majors:
+    for major in () if _Only.folders else majors:
         if (library := _opened(_file_name(name, major))) is not None:
             return library, _file_name(name, major)
     return None
