@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from gtape._version import version
-from gtape.cli import cache, checkout, demo, explain, info, kernels, output, run
+from gtape.cli import cache, checkout, demo, explain, info, kernels, output, run, simulate
 
 Command = ModuleType | checkout.CheckoutCommand
 # In the order of the help: what a new user tries first.
 _COMMANDS: dict[str, Command] = {
     "demo": demo, "info": info, **checkout.COMMANDS, "explain": explain, "kernels": kernels,
-    "cache": cache, "run": run}
+    "cache": cache, "run": run, "simulate": simulate}
 
 
 def parser() -> argparse.ArgumentParser:

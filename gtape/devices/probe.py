@@ -19,7 +19,7 @@ from gtape.core.formatting import shown
 from gtape.core.locks import lock
 
 VARIABLE = "GTAPE_DEVICE"
-_CHOICES = ("auto", "cpu", "gpu")
+_CHOICES = ("auto", "cpu", "gpu", "simulated")
 
 
 class Finding(NamedTuple):
@@ -44,12 +44,13 @@ _hidden: set[str] = set()
 
 
 def wanted() -> str:
-    """The choice in GTAPE_DEVICE: auto, cpu, gpu or gpu:N. Raises InvalidArgumentError: it is
-    something else."""
+    """The choice in GTAPE_DEVICE: auto, cpu, gpu, gpu:N or simulated. Raises
+    InvalidArgumentError: it is something else."""
     choice = os.environ.get(VARIABLE, "auto").strip().lower() or "auto"
     if choice in _CHOICES or (choice.startswith("gpu:") and choice[4:].isdigit()):
         return choice
-    raise InvalidArgumentError(f"{VARIABLE} must be auto, cpu, gpu or gpu:N; got {choice!r}")
+    raise InvalidArgumentError(f"{VARIABLE} must be auto, cpu, gpu, gpu:N or simulated; got "
+                               f"{choice!r}")
 
 
 def _said(error: BaseException) -> str:
@@ -108,6 +109,10 @@ def _executor(cupy: object, index: int) -> Any:
 def _run() -> Probe:
     if wanted() == "cpu":
         return Probe((), (Finding("GPU", False, f"{VARIABLE}=cpu: no GPU was looked for"),))
+    if wanted() == "simulated":
+        from gtape.devices.simulated.activation import activate
+
+        activate()
     cupy, finding = _load_cupy()
     findings = [finding]
     devices: list[Device] = []

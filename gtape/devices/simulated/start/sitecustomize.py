@@ -1,0 +1,5 @@
+"""Puts the simulated GPU into every process that `python -m gtape simulate` starts."""
+
+from gtape.devices.simulated.activation import activate
+
+activate()
