@@ -7,7 +7,8 @@ whose memory is NumPy's (tests/fakes). A traced function runs without the compil
 half a second for each, unless its test is marked `native`. Its program then has guard zones around
 its values, unless the marker says `zones=False`: a test of where values lie. With
 GTAPE_EMULATED_GPU=1 the tests marked `gpu` run on memory of the host, their kernels by the
-emulator; arrays are then a strict stand-in for CuPy's.
+emulator; arrays are then a strict stand-in for CuPy's. With GTAPE_DEVICE=simulated they run on the
+real CuPy (docs/simulator.md). GTAPE_TEST_PART=3/8 runs every eighth test, chosen by its name.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import nullcontext
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -56,6 +58,10 @@ _LEFT_OUT = bool(_NO_GPU) and not _REQUIRED
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    part = os.environ.get("GTAPE_TEST_PART")
+    if part:
+        number, count = map(int, part.split("/"))
+        items[:] = [i for i in items if crc32(i.nodeid.encode()) % count == number]
     if _LEFT_OUT:
         config.hook.pytest_deselected(items=[i for i in items if i.get_closest_marker("gpu")])
         items[:] = [i for i in items if i.get_closest_marker("gpu") is None]
