@@ -40,7 +40,7 @@ def test_a_gpu_that_is_not_there_is_an_error_with_the_reason(gpus, monkeypatch, 
 def test_an_unknown_choice_is_an_error(gpus, monkeypatch):
     monkeypatch.setenv("GTAPE_DEVICE", "tpu")
     probe.forget()
-    with pytest.raises(tf.errors.InvalidArgumentError, match="auto, cpu, gpu or gpu:N"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="auto, cpu, gpu, gpu:N or simulated"):
         tf.constant(1.0)
 
 

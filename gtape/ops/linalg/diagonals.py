@@ -95,7 +95,8 @@ def diag_(xp: ArrayModule, x: Array, *, k: Range = (0, 0), rows: int, columns: i
           align: str = "RIGHT_LEFT", padding: float = 0) -> Array:
     """Matrices [rows, columns] with the packed diagonals `x`, and `padding` elsewhere."""
     batch = x.shape[:-1] if k[0] == k[1] else x.shape[:-2]
-    y = xp.full((*batch, rows * columns), padding, x.dtype)
+    # As an array of x's dtype: by itself NumPy takes bytes for a type that drops NULs at their end.
+    y = xp.full((*batch, rows * columns), xp.asarray(padding, dtype=x.dtype), x.dtype)
     cells, used = _cells(rows, columns, k, align)
     flat = x.reshape(*batch, used.size)
     y[..., xp.asarray(cells[used])] = flat if used.all() else flat[

@@ -269,7 +269,7 @@ def _nd(public: str, op: Any, doc: str) -> Callable[..., Tensor]:
                   axes: IntsLike | None = None, norm: str | None = None,
                   name: str | None = None) -> Tensor:
         x = _input(public, op, input_tensor)
-        if norm not in _NORMS:
+        if not (norm is None or isinstance(norm, str)) or norm not in _NORMS:
             raise ValueError(f"{public}: norm must be one of None, 'backward', 'ortho', 'forward'; "
                              f"got {shown(norm)}")
         chosen = _chosen(public, x, fft_length, axes)

@@ -81,6 +81,7 @@ def test_empty() -> None:
     lambda: signal.rfft(_Z), lambda: signal.rfft(tf.constant(1.0)),
     lambda: signal.rfft(tf.ones(4), [2, 3]), lambda: signal.fft3d(_Z[0]),
     lambda: signal.fftnd(_Z, axes=[3]), lambda: signal.fftnd(_Z, norm="unit"),
+    lambda: signal.fftnd(_Z, norm={}),
     lambda: signal.fftnd(_Z, [2], [0, 1])])
 def test_refusals(call: Any) -> None:
     with pytest.raises(ValueError):
