@@ -33,7 +33,7 @@ is_, is_not = operator.is_, operator.is_not
 _SIDES = ("where the condition holds", "where it does not hold")
 
 
-def in_(a: Any, b: Any) -> bool:
+def in_(a: Any, b: Any) -> bool:  # operator.contains takes them the other way round
     return a in b
 
 
@@ -95,6 +95,7 @@ def _of_traced(word: str, safe: bool, left: Any, others: tuple[Callable[[], Any]
     def rest() -> Any:
         return _chosen(word, safe, others[0](), others[1:])
 
+    # `and` and `or` give an operand, which is no bool here.
     if not safe or left.dtype is not tf.bool:
         return _logic(word, left, rest, others[0])
     # One op on two flags costs less than a choice, of which both branches are traced.
@@ -164,7 +165,7 @@ class _Choice:
             self._first, self._second, self._lost = [], [], None
             try:
                 made = tf.cond(self._pred, self._run_first, self._run_second)
-            except _BranchAgain:
+            except _BranchAgain:  # each round knows more of the second branch than the last
                 continue
             if self._lost is not None:
                 result, *values = self._first or self._second
@@ -228,7 +229,7 @@ class _Choice:
                 f"condition is a traced tensor and {self._names[at]} is read later; it is set "
                 f"only {_SIDES[a is UNSET]}. Set it before the if")
         if b is UNSET:
-            return zeros([t.spec for t in self._given(at, a)])
+            return zeros([t.spec for t in self._given(at, a)])  # never read: tf.cond wants alike
         if self._kinds[at] == "weak":
             return []
         given = self._given(at, b)

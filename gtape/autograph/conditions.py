@@ -15,7 +15,7 @@ from gtape.trace.symbolic_tensor import SymbolicTensor
 if TYPE_CHECKING:
     from gtape.core.annotations import TensorLike
 
-_MARK = "_gtape_traced_branch_"
+_MARK = "_gtape_traced_branch_"  # on the error itself, so that it goes wherever a user passes it
 
 
 def traced_tensor(value: object) -> SymbolicTensor | None:
@@ -35,6 +35,7 @@ def truth(value: SymbolicTensor) -> Any:
     Raises:
         InvalidArgumentError: it has several elements.
     """
+    # One element has a truth, whatever its shape, as bool() has it.
     if math.prod(value.spec.shape) != 1:
         raise InvalidArgumentError(
             f"a condition must be one value; got {value.spec}. Use tf.reduce_any(x) or "
@@ -56,7 +57,7 @@ def any_of(*flags: object) -> Any:
         if found is not None:
             traced = truth(found) if traced is None else tf.logical_or(traced, truth(found))
         elif flag:
-            return True
+            return True  # whatever the traced ones are
     return False if traced is None else traced
 
 
@@ -70,7 +71,7 @@ def run_branch(function: Callable[..., object], where: str) -> Any:
     try:
         return function()
     except Exception as error:
-        if not hasattr(error, _MARK):
+        if not hasattr(error, _MARK):  # the innermost branch tells; those around it would repeat it
             setattr(error, _MARK, where)
             error.add_note(f"{where}: the condition is a traced tensor, so every branch is traced, "
                            f"whether or not it will be taken. Use tf.debugging.assert_* for a "

@@ -31,6 +31,7 @@ _FRAME_READERS = {"locals", "vars", "dir", "eval", "exec"}
 OPERATORS = CellType()
 
 #: By code and file: the converted code, or None where the function stays as it is.
+#: Equal text makes equal codes: the file tells functions of two modules apart.
 _made: dict[tuple[CodeType, str], CodeType | None] = {}
 
 
@@ -111,10 +112,12 @@ def _rebuilt(fn: FunctionType, code: CodeType) -> FunctionType:
 
 
 _PACKAGES = ("site-packages", "dist-packages")
+# With a separator at the end, for lib/python3 is also where lib/python3.12 begins.
 _LIBRARIES = tuple(os.path.join(path, "") for path in (
     os.path.realpath(sysconfig.get_path("stdlib")),
     os.path.realpath(sysconfig.get_path("platstdlib")),
     os.path.dirname(os.path.realpath(tf.__file__)),
+    # It may be built in place, outside site-packages.
     os.path.dirname(os.path.realpath(np.__file__))))
 
 
@@ -122,7 +125,7 @@ _LIBRARIES = tuple(os.path.join(path, "") for path in (
 @functools.lru_cache(maxsize=1024)
 def _of_user(file: str) -> bool:
     """Whether code of this file belongs to the user's program."""
-    if file.startswith("<frozen"):
+    if file.startswith("<frozen"):  # importlib and others within the interpreter have no file
         return False
     path = os.path.realpath(file)
     return not path.startswith(_LIBRARIES) and not any(p in path.split(os.sep) for p in _PACKAGES)
@@ -147,6 +150,7 @@ def callee(function: Any) -> Any:
         return function if made is inner else MethodType(made, function.__self__)
     if isinstance(function, type):
         return _NUMBERS.get(function, function)
+    # Of the type, where Python looks: one among an instance's attributes is not called.
     call = next((vars(k)["__call__"] for k in kind.__mro__ if "__call__" in vars(k)), None)
     if type(call) is not FunctionType:
         return function
@@ -156,6 +160,7 @@ def callee(function: Any) -> Any:
 
 def _float(*args: Any) -> Any:
     found = traced_tensor(args[0]) if len(args) == 1 else None
+    # Of 32 bits, as TensorFlow's autograph has it; so is int below.
     return float(*args) if found is None else tf.cast(found, tf.float32)
 
 

@@ -72,9 +72,10 @@ def _range(*args: Any) -> Any:
         return range(*args)
     if not traced.dtype.is_integer:
         raise TypeError(f"range takes integers; got {traced.spec}. Write tf.cast(n, tf.int32)")
-    dtype = traced.dtype
+    dtype = traced.dtype  # Python's integers have none, and take that of the tensor
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
     start, stop, step = (_integer(a, dtype) for a in (start, stop, step))
+    # The ceiling of (stop - start) / step, by a division that rounds down; integers stay exact.
     length = tf.maximum(-((start - stop) // step), tf.zeros((), dtype))
     return Sequence(length, lambda k: start + k * step, dtype)
 
@@ -86,6 +87,7 @@ def _tensor_range(*args: Any, **named: Any) -> Any:
     first = next((t for t in map(traced_tensor, given) if t is not None), None)
     if first is None or "dtype" in found or not first.dtype.is_integer:
         return tf.range(*args, **named)
+    # In tf.range(n, delta=d) the one called start is the limit, as in TensorFlow.
     return _range(*((0, *given) if len(given) == 2 and "limit" not in found else given))
 
 
@@ -123,6 +125,7 @@ _FORMS = {id(builtins.range): _range, id(builtins.enumerate): _enumerate, id(bui
 _SIDES = ("before the loop", "after one turn")
 
 #: How many turns of a loop over something without a length are traced behind a traced `break`.
+#: An endless generator has to be stopped somewhere; what has a length ends by itself.
 _LONGEST = 10_000
 
 
@@ -273,7 +276,7 @@ class _Loop:
     def run_for(self, elements: Sequence, body: Callable[[Any], Any],
                 stop: Callable[[], Any] | None) -> None:
         known = elements.length if isinstance(elements.length, int) else None
-        if known == 0:
+        if known == 0:  # no turn is traced either: it would read a row that is not there
             return
 
         def cond(k: Tensor, *rest: object) -> Any:

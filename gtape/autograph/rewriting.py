@@ -37,8 +37,9 @@ _N = TypeVar("_N", bound=ast.AST)
 _COMPARE = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq",
             ast.NotEq: "ne", ast.Is: "is_", ast.IsNot: "is_not", ast.In: "in_",
             ast.NotIn: "not_in"}
-_ALWAYS_BOOL = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
+_ALWAYS_BOOL = (ast.Is, ast.IsNot, ast.In, ast.NotIn)  # Python makes a bool of `in` itself
 _PREDICATES = {"isinstance", "issubclass", "callable", "hasattr"}
+# Without division and subscripts, which may raise where the left operand said no.
 _SAFE = (ast.Name, ast.Constant, ast.Attribute, ast.Compare, ast.UnaryOp, ast.BinOp, ast.cmpop,
          ast.unaryop, ast.Add, ast.Sub, ast.Mult, ast.expr_context)
 
@@ -195,6 +196,7 @@ def convert_function(node: ast.FunctionDef) -> None:
     positional = [*node.args.posonlyargs, *node.args.args]
     converted = _Statements(scope, positional[0].arg if positional else None).block(lowered)
     declarations = [located(n, node.body[0]) for n in _declarations(scope)]
+    # Elsewhere it were no docstring.
     first = 1 if ast.get_docstring(node, clean=False) is not None else 0
     node.body = converted[:first] + declarations + converted[first:]
 
@@ -208,6 +210,7 @@ def _without_declarations(body: list[ast.stmt]) -> list[ast.stmt]:
 
         visit_Nonlocal = visit_Global
 
+        # Blocks declare the name nonlocal, and such a name must not be annotated.
         def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
             if node.value is None:
                 return located(ast.Pass(), node)
@@ -282,6 +285,7 @@ class _Statements:
                 case.body = self.block(case.body)
             return [node]
         for handler in getattr(node, "handlers", ()):
+            # First of all, before the user's code hides it.
             check = located(ast.Expr(call("caught")), handler)
             handler.type = convert(handler.type) if handler.type else None
             handler.body = [check, *self.block(handler.body)]
@@ -364,10 +368,10 @@ class _Statements:
         bound = bound_names(changing)
         objects = places(body, bound - scope.globals)
         if any(isinstance(n, ast.Call) for n in own_nodes(changing)):
-            bound = bound | scope.rewritten
+            bound = bound | scope.rewritten  # the call may be of an inner function that does it
         if not bound and not objects:
             return constant(None)
-        cells = sorted(bound - scope.globals)
+        cells = sorted(bound - scope.globals)  # as `co_freevars` is, by which State knows the kinds
         kinds = [_kind(name, node, scope.weak) for name in cells]
         shared = sorted(bound & scope.globals)
         return call("State", lazy(located(tuple_of(map(load, cells)), node)),

@@ -21,6 +21,7 @@ from gtape.autograph.syntax import (
     returning,
 )
 
+# The other bits of co_flags say what the code is; compile() refuses them.
 _FUTURE = functools.reduce(
     lambda flags, name: flags | getattr(__future__, name).compiler_flag,
     __future__.all_feature_names, 0)
@@ -43,7 +44,7 @@ class Found(NamedTuple):
 
 
 # An entry is the tree of a whole file; a program's functions come from a few files at a time.
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=8)  # by text, not by name: an edited file is another entry
 def _functions(text: str) -> dict[tuple[int, str], list[Found]]:
     """The functions of a file by first line and name."""
     found: dict[tuple[int, str], list[Found]] = {}
@@ -67,14 +68,16 @@ def _functions(text: str) -> dict[tuple[int, str], list[Found]]:
 def find(fn: FunctionType) -> Found | None:
     """The function's source, or None: not to be had, or not what the function was made from."""
     code = fn.__code__
-    linecache.checkcache(code.co_filename)
+    linecache.checkcache(code.co_filename)  # the file may have been edited since it was cached
     text = "".join(linecache.getlines(code.co_filename, fn.__globals__))
     try:
         candidates = _functions(text).get((code.co_firstlineno, code.co_name), [])
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError):  # ValueError: null bytes, up to Python 3.11
         return None
     for found in candidates:
+        # Conversion rewrites it; the other is cached.
         copy = found._replace(node=_copied(found.node))
+        # Type parameters have a scope of their own, which blocks cannot join.
         if not getattr(copy.node, "type_params", None) and _is_source(copy, code):
             return copy
     return None
@@ -116,7 +119,7 @@ def compiled(found: Found, code: CodeType, extra: tuple[str, ...] = ()) -> CodeT
     imports = [ast.Import([ast.alias(name)]) for name in found.imports]
     tree = ast.Module([located(n, node) for n in (*imports, outer)], [])
     made = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURE, dont_inherit=True)
-    for _ in range(2 if found.owner is None else 3):
+    for _ in range(2 if found.owner is None else 3):  # out of `outer`, and of the class around it
         made = next(c for c in made.co_consts if isinstance(c, CodeType))
     return made
 
@@ -135,6 +138,7 @@ def _is_source(found: Found, code: CodeType) -> bool:
 def _signature(code: CodeType) -> tuple[object, ...]:
     count = code.co_argcount + code.co_kwonlyargcount
     return (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount,
+            # Inside `outer` all are nested.
             code.co_varnames[:count], code.co_flags & ~inspect.CO_NESTED)
 
 
@@ -154,6 +158,7 @@ def _same_constant(a: Any, b: Any) -> bool:
         return bool(b.endswith(a.partition(_SELF)[2]))
     if isinstance(a, tuple):
         return len(a) == len(b) and all(map(_same_constant, a, b))
+    # Sets have no order to print; by text 0.0 is not -0.0, and nan is nan.
     return bool(a == b) if isinstance(a, frozenset) else repr(a) == repr(b)
 
 

@@ -103,9 +103,9 @@ class _Items:
 
     def set(self, value: Any) -> None:
         if isinstance(self.holder, list):
-            self.holder[:] = value
+            self.holder[:] = value  # in place, for others hold the list too
         else:
-            self.holder.clear()
+            self.holder.clear()  # keys that only the block added go
             self.holder.update(value)
 
 
@@ -186,7 +186,7 @@ def leaves(value: object) -> list[object]:
         return []
     try:
         return nest.flatten(value)
-    except TypeError:
+    except TypeError:  # keys of a dict that cannot be sorted: one leaf
         return [value]
 
 
@@ -194,6 +194,7 @@ def is_tensor_like(leaf: object) -> bool:
     """Whether a leaf is a number, array, tensor or Variable."""
     if isinstance(leaf, (Tensor, np.ndarray, np.generic)):
         return isinstance(leaf, Tensor) or leaf.dtype.kind in "biufc"
+    # `type`: a member of an IntEnum is more than its number, and stays Python's.
     return type(leaf) in _NUMBERS or isinstance(leaf, Readable)
 
 

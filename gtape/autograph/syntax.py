@@ -74,6 +74,7 @@ def lazy(value: ast.expr) -> ast.Lambda:
 
 def function(name: str, params: Iterable[str], body: Sequence[ast.stmt]) -> ast.FunctionDef:
     made = ast.FunctionDef(name, parameters(params), list(body), [], None, None)
+    # From Python 3.12 on compile() asks for it.
     made.type_params = []  # type: ignore[attr-defined]
     return made
 
@@ -113,7 +114,7 @@ def _outside(node: ast.AST) -> list[ast.AST]:
 
 def own_nodes(roots: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """Every node of this scope: inner functions and classes are given, not entered."""
-    stack = list(roots)[::-1]
+    stack = list(roots)[::-1]  # the last is taken first: nodes come as in the source
     while stack:
         node = stack.pop()
         yield node
@@ -147,11 +148,12 @@ def bound_names(roots: Iterable[ast.AST]) -> set[str]:
             stack += _outside(node)
             continue
         if isinstance(node, ast.comprehension):
-            stack += [node.iter, *node.ifs]
+            stack += [node.iter, *node.ifs]  # the target is the comprehension's own name
             continue
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             found.add(node.id)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            # `import a.b` binds a.
             found |= {a.asname or a.name.partition(".")[0] for a in node.names}
         elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
             found.add(node.name)

@@ -63,6 +63,7 @@ def fused(graph: Graph) -> Graph:
         formulas[id(node.outputs[0])] = formula
         absorbed |= {id(t) for t in node.inputs
                      if id(t) in formulas and _inside(t, node, uses, kept)
+                     # One that had no room stays a node.
                      and id(t) not in {id(v) for v in formula.inputs.values()}}
     nodes = []
     for node in graph.nodes:
@@ -87,6 +88,7 @@ def joinable(node: Node) -> bool:
 def _inside(tensor: Tensor, node: Node, uses: dict[int, int], kept: set[int]) -> bool:
     """Whether only `node` reads a tensor, in its own shape."""
     count = sum(t is tensor for t in node.inputs)
+    # One that is broadcast would be computed for every element that reads it.
     return (uses[id(tensor)] == count and id(tensor) not in kept
             and tensor.spec.shape == node.outputs[0].spec.shape)
 
@@ -113,7 +115,7 @@ def number_or_input(tensor: Tensor, scope: ScalarGraph, inputs: dict[str, Tensor
     """A tensor in an expression: one number is a constant, any other one of `inputs`."""
     if type(tensor) is EagerTensor and not tensor.spec.shape:
         return scope.constant(tensor._peek()[()].item())
-    name = f"t{id(tensor)}"
+    name = f"t{id(tensor)}"  # one name in all formulas, which then share their parts
     inputs[name] = tensor
     return scope.input(name)
 
@@ -190,6 +192,7 @@ def _forward(node: Node, readers: _Readers) -> dict[int, tuple[Node, ...]]:
     if after is not None and after.op in _ACTIVATIONS:
         made = Node(linear_, inputs, (_ACTIVATIONS[after.op],), after.outputs)
         return {id(node): (), id(total): (made,), id(after): ()}
+    # The gradient of gelu reads z again: one launch writes both.
     gelu = next((n for n in readers.of(z) if n.op is gelu_tanh_.op), None)
     if gelu is not None:
         both = Node(linear_gelu_, inputs, (), (*gelu.outputs, z))
@@ -308,6 +311,7 @@ def _identity(tensor: Tensor, numbers: dict[int, Any]) -> Any:
     if type(tensor) is not EagerTensor or tensor.spec.shape:
         return id(tensor)
     if id(tensor) not in numbers:
+        # By bits: 0.0 equals -0.0, and nan not itself.
         numbers[id(tensor)] = (tensor._t, tensor._peek().tobytes())
     return numbers[id(tensor)]
 

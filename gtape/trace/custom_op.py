@@ -36,7 +36,7 @@ class CustomPayload(NamedTuple):
 class CustomOp(Op):
     """One application of a user's function with its own backward."""
 
-    holomorphic = False
+    holomorphic = False  # a user's backward gets the cotangent as it is, not conjugated
 
     def __init__(self, name: str, pull: Pull) -> None:
         super().__init__(name, ("args",), "A function with a custom gradient.", name)
@@ -56,6 +56,8 @@ class CustomOp(Op):
 def _tensors(grads: Grads, g: object, record: Any) -> None:
     kept = CustomPayload(*record[PAYLOAD:])
     upstream = g if type(g) is list else [g]
+    # A user's backward takes a tensor for every result: zeros for those that nothing read, as in
+    # TensorFlow.
     filled = [_zeros(spec, t) if u is None else u for u, (spec, t) in zip(upstream, kept.results)]
     parts = kept.pull(filled)
     for i, key in zip(kept.wanted, kept.keys):

@@ -29,6 +29,7 @@ class Node:
     def stays(self) -> bool:
         """Whether it is kept where nobody reads what it makes: it does something else, or may raise
         for the values that it reads."""
+        # An error is part of what eager code does.
         return self.has_side_effect or self.op.may_refuse(self.inputs)
 
 

@@ -56,7 +56,7 @@ class HostCallback(Op):
         rows: `run` for many at once, along a first axis of all arguments and results.
     """
 
-    holomorphic = False
+    holomorphic = False  # the tape that runs it again conjugates where its own ops need it
 
     def __init__(self, name: str, run: Run, specs: Sequence[Spec], types: Sequence[ArrayType], *,
                  has_side_effect: bool = False, refuses: bool = False, differentiable: bool = True,
@@ -110,6 +110,7 @@ class HostCallback(Op):
                     primals[i] = source
                 results = self.run(*primals)
             cotangents = tape.gradient([results[i] for i in given], sources, list(values[count:]),
+                                       # The node has a result for every source.
                                        unconnected_gradients="zero")
             return [g.to_dense() if isinstance(g, IndexedSlices) else g for g in cotangents]
 
@@ -170,6 +171,7 @@ def step(name: str, run: Run, inputs: Sequence[TensorLike],
     # A node needs the shapes of its results before it runs.
     if len(specs) < len(results):
         raise untraceable(name)
+    # `refuses`, for nobody knows for which values Python code raises.
     return HostCallback(name, called(run), specs, [device.typed(d) for d in dtypes], refuses=True,
                         has_side_effect=has_side_effect, differentiable=False,
                         rows=None if rows is None else called(rows))(*tensors)
@@ -177,7 +179,7 @@ def step(name: str, run: Run, inputs: Sequence[TensorLike],
 
 def _placed(array: TensorLike, device: Device, dtype: DType) -> EagerTensor:
     array_type = device.typed(dtype)
-    array = np.require(array, dtype.np_dtype, ["C", "A", "W"])
+    array = np.require(array, dtype.np_dtype, ["C", "A", "W"])  # C++ gets a bare pointer
     home = array_type.device  # strings stay on the host, whatever the device
     return note_origin(EagerTensor(array if home.is_host else home.upload(array), array_type))
 

@@ -32,6 +32,7 @@ def _uncompiled(graph: Graph) -> Callable[..., Sequence[Tensor]]:
 
 
 #: What runs the graph of a body where nothing records: a compiler may put a better one here.
+#: Put here from outside, since `gtape.compile` imports this package.
 subgraph_compiler = _uncompiled
 
 
@@ -132,6 +133,7 @@ class ClosedOver:
 
     def __init__(self, bodies: Sequence[Subgraph]) -> None:
         self.bodies = tuple(bodies)
+        # What both read is one input.
         captured = {id(t): t for body in bodies for t in body.captured}
         self.states = list({use.ref._k: use.ref for b in bodies for use in b.states}.values())
         written = {use.ref._k for body in bodies for use in body.written}
@@ -235,7 +237,7 @@ def depends(fn: Callable[..., object], arguments: Sequence[object]) -> bool:
     tracer = tracer_now()
     if tracer is None:
         return False
-    trial = Tracer(tracer)
+    trial = Tracer(tracer)  # nodes and writes go to it, and with it
     with paused():
         inner = [trial.local(a) if isinstance(a, Tensor) else a for a in arguments]
         results = trial.run(fn, *inner)

@@ -34,7 +34,7 @@ class SymbolicTensor(Tensor):
         self._spec = spec
         self._t = array_type
         self._tracer = tracer
-        self._k = 0
+        self._k = 0  # no key until a tape watches or records it
         # Where the lengths of a SymbolicDim's stand-in would mislead: users see None.
         self._shown: TensorShape | None = None
 
@@ -65,6 +65,7 @@ class SymbolicTensor(Tensor):
 
     def _exit(self, how: str) -> np.ndarray:
         if how == ".numpy()":
+            # The type that TensorFlow's graph tensors raise.
             raise AttributeError("a traced tensor has no .numpy(): it has no value yet")
         site = resolve(*here())
         advice = _ADVICE.get(how, "Use tf.cast for a conversion")
@@ -73,10 +74,11 @@ class SymbolicTensor(Tensor):
             + (f" (`{site.text}`)" if site.text else "") + f". {advice}")
 
     def __format__(self, spec: str) -> str:
+        # Without a spec only the shape is shown, which is known.
         return str(self) if not spec else format(self._exit("format()"), spec)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
-        raise NotImplementedError(
+        raise NotImplementedError(  # as in TensorFlow, where NumPy's functions end in this one too
             f"NumPy cannot use the traced tensor {self._spec}; use the tf function of that name")
 
     def __reduce__(self) -> NoReturn:

@@ -129,6 +129,7 @@ class Tracer:
             one = EagerTensor(array_type.xp.asarray(value, spec.dtype.np_dtype), array_type)
         if not spec.shape:
             return one
+        # Not always its own: a body asks for zeros like a value around it.
         tracer = tracer_now() or self
         return tracer.emit(installed.broadcast_to, (one,), (spec.shape,), [spec], [array_type])[0]
 
@@ -195,7 +196,7 @@ class Tracer:
 
     def run(self, fn: Callable[..., Any], *args: Any) -> Any:
         """`fn(*args)` as part of this trace."""
-        token = tracing.set(self)
+        token = tracing.set(self)  # a context variable: other threads stay eager
         try:
             return fn(*args)
         finally:
@@ -214,7 +215,7 @@ def trace(fn: Callable[..., Any], specs: Sequence[Spec], *, checked: bool = True
     outputs = tuple(results) if isinstance(results, (tuple, list)) else (results,)
     captured = tuple(symbol for _, symbol in tracer.captures.values())
     graph = Graph((*inputs, *captured), tuple(tracer.nodes), outputs)
-    return graph.live() if checked else graph
+    return graph.live() if checked else graph  # `check` compares outputs alone
 
 
 def check(graph: Graph) -> None:

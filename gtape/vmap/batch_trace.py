@@ -194,6 +194,7 @@ class BatchTracer(Tracer):
     def use(self, state: Any) -> StateUse:
         if self.outer is not None:
             return self.outer.use(state)
+        # Not kept, since nothing here writes.
         return StateUse(state, self._around_it(state._initial_))
 
     def write(self, state: object, value: Tensor) -> None:
@@ -243,6 +244,7 @@ def one_by_one(op: Any, operands: Sequence[Operand], attrs: tuple[object, ...],
     parts: Sequence[Any] = ()
     if isinstance(op, HostCallback):
         parts = op.parts
+        # `rows` wants an axis more of all.
         if op.rows is not None and all(x.batched for x in operands):
             run = op.rows
     step = HostCallback(f"{op.name} of each element", run, specs, [o._t for o in outputs],
@@ -281,7 +283,7 @@ def _of(argument: Operand, part: Tensor) -> Tensor:
 # ---------------------------------------------------------------- functions of one element
 #: What a function says that needs the numbers of an element, or draws other ones for each.
 NEEDS_ELEMENTS = (NotTraceableError, OperatorNotAllowedInGraphError, NotImplementedError,
-                  AttributeError)
+                  AttributeError)  # NumPy's functions and `.numpy()` of a symbol raise the last two
 
 
 def batch_of(fn: Callable[[Any], Any], elems: TensorLike, leaves: Sequence[Tensor], count: int,
@@ -290,6 +292,7 @@ def batch_of(fn: Callable[[Any], Any], elems: TensorLike, leaves: Sequence[Tenso
     as they are. Raises NEEDS_ELEMENTS: `fn` cannot be applied to all elements at once."""
     (size,) = require_known((count,))
     batch = BatchTracer(size)
+    # One row beside many is broadcast, as TensorFlow's vectorized_map does.
     elements = [getitem_(x, key=(0,)) if x.spec.shape[0] == 1 != size else batch.enter(x)
                 for x in leaves]
     results = batch.run(fn, nest.pack_sequence_as(elems, elements))

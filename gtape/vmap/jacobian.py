@@ -44,7 +44,7 @@ def _single(value: TensorLike, role: str) -> Any:
 
 def _check_flags(tape: GradientTape, use_pfor: bool) -> None:
     tape._check_usable()
-    if not use_pfor and not tape._persistent:
+    if not use_pfor and not tape._persistent:  # as in TensorFlow, where each row is then a gradient
         raise RuntimeError("with experimental_use_pfor=False the tape must be persistent: "
                            "tf.GradientTape(persistent=True)")
 
@@ -58,15 +58,15 @@ class _Rows:
         self.value = value_of(target)
         if tape._recording:
             if tape._persistent:
-                tape._warn_inside()
+                tape._warn_inside()  # it goes on recording, and the walk with it
             else:
-                tape._stop()
+                tape._stop()  # or it would record the walk over its own records
         self.tensors = bool(active()) or not isinstance(self.value, EagerTensor)
         self.groups = [tape._keys_of(s) for s in sources]
         self.wanted = {k for group in self.groups for k in group}
         self.useful = keys_depending_on(tape._records, self.wanted)
         self.key = tape._target_key(target)
-        self.records = list(tape._records)
+        self.records = list(tape._records)  # a tape that goes on recording appends to its own
         self.sources = sources
 
     def connected(self) -> bool:
@@ -145,7 +145,7 @@ class _Rows:
 #: What code says that needs the numbers of a tensor which stands for many: a gradient of the
 #: user's. Then the rows are found one by one.
 _UNTRACEABLE = (NotTraceableError, OperatorNotAllowedInGraphError, NotImplementedError,
-                AttributeError)
+                AttributeError)  # the last two: NumPy's functions and `.numpy()` of a symbol
 #: How many bytes the cotangents of one walk may have, where they are largest. Products of matrices
 #: are at their best long before; the steps of the walk hold a few of that size at a time.
 _CHUNK = 1 << 26
@@ -155,6 +155,7 @@ _FEW, _SMALL = 24, 1 << 14
 
 def _bytes(tensor: Tensor) -> int:
     """The size of a tensor; for open lengths, the numbers that stand in will do."""
+    # `int.__add__`, since n + 0 would be a SymbolicDim again. Never 0: `_at_once` divides by it.
     return math.prod(int.__add__(n, 0) for n in tensor.spec.shape) * tensor.dtype.size or 1
 
 
@@ -164,10 +165,11 @@ def _one_hots(like: Tensor, lead: int, start: int, stop: int) -> EagerTensor:
     shape, array_type = require_known(like.spec.shape), like._t
     xp, count = array_type.xp, stop - start
     with array_type.device.scope():
+        # The offset puts the ones of a chunk at its own positions.
         hot = xp.eye(count, math.prod(shape[lead:]), start, like.dtype.np_dtype)
         hot = hot.reshape((count, *(1,) * lead, *shape[lead:]))
         if lead:
-            hot = xp.ascontiguousarray(xp.broadcast_to(hot, (count, *shape)))
+            hot = xp.ascontiguousarray(xp.broadcast_to(hot, (count, *shape)))  # tensors are dense
         return EagerTensor(hot, array_type)
 
 
@@ -189,7 +191,7 @@ def _joined(parts: Sequence[object], axis: int) -> Any:
 
 
 def _shaped(rows: Tensor, shape: tuple[int, ...]) -> Tensor:
-    if type(rows) is EagerTensor and not active():
+    if type(rows) is EagerTensor and not active():  # nobody records: no op, no checks
         return EagerTensor(rows._a.reshape(shape), rows._t)
     return reshape_(rows, shape=shape)
 

@@ -152,6 +152,7 @@ _ALL = {"negative": (0,), "conj": (0,), "real": (0,), "imag": (0,), "complex": (
         "add": (0, 1), "subtract": (0, 1), "where": (1, 2)}
 
 
+# An entry is a bool; a backward walk asks the same of few formulas, for every Jacobian again.
 @lru_cache(4096)
 def keeps_zero(op: Elementwise, positions: tuple[int, ...]) -> bool:
     """Whether `op` gives zero wherever its inputs at `positions` are zero."""

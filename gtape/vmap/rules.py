@@ -177,6 +177,8 @@ def _(op: Op, xs: Operands, attrs: Attrs) -> tuple[Tensor, ...]:
 @batches(getitem.put_)
 def _(op: Op, xs: Operands, attrs: Attrs) -> Any:
     (x,), shape = xs, tuple(attrs["shape"])
+    # As many elements, and keys of single places: only axes of length 1 are new, and a diagonal
+    # stays one.
     everything = math.prod(shape) == math.prod(x.shape) and all(
         e is None or type(e) is int or e == WHOLE_AXIS for e in attrs["key"])
     if everything and x.diagonal is not None and not x.lead:
@@ -224,7 +226,7 @@ def _(op: Op, xs: Operands, attrs: Attrs) -> Tensor:
     return gathered
 
 
-@batches(functions.shuffle_, unique.unique_)
+@batches(functions.shuffle_, unique.unique_)  # both take rows by given positions
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, order = xs
     return None if order.batched else gather_(x.tensor, order.tensor, axis=1)
@@ -289,7 +291,7 @@ def _rows(a: Operand, b: Tensor, turned_a: bool, turned_b: bool) -> Tensor | Ope
     columns = b.spec.shape[0 if turned_b else 1]
     *batch, rows, inner = a.shape
     if turned_a:
-        if inner != 1 and rows != 1:
+        if inner != 1 and rows != 1:  # more than a reshape: elements would have to move
             return None
         rows, inner = inner, rows
     if a.diagonal is not None and math.prod(batch) * rows == math.prod(a.shape[:a.lead]) and (
@@ -371,7 +373,7 @@ def _(op: Op, xs: Operands, attrs: Attrs) -> Any:
 @batches(losses.l2_loss_)
 def _(op: Op, xs: Operands, attrs: Attrs) -> Any:
     (t,) = xs
-    if t.spec.dtype.size < 4:
+    if t.spec.dtype.size < 4:  # the op computes in float32, and rounds once
         return None
     flat = t.reshaped((math.prod(t.shape),))
     return multiply(reduce_sum_(multiply(flat, flat), axis=(1,)), 0.5)
@@ -399,7 +401,7 @@ def _more_images(attrs: Attrs, size: int) -> Attrs:
          pooling.put_winners_, pooling.pick_winners_, projections.piece_means_,
          sorting.in_top_k_)
 def _images(op: Op, xs: Operands, attrs: Attrs) -> Any:
-    if attrs.get("batch"):
+    if attrs.get("batch"):  # positions in the batch: one list of all images counts on
         return None
     size = xs[0].size
     images = run(op, [_folded(x) for x in xs], _more_images(attrs, size))

@@ -104,7 +104,7 @@ class LoopKernel:
         every = reads + [n.outputs[0] for n in self.group.nodes
                          if n.outputs[0].number in self.stored or isinstance(n, Reduce)]
         strides = [self._access(v).strides for v in every]
-        cut = split if self.rows else None
+        cut = split if self.rows else None  # what is joined is all of the rows, or all along one
         self.joined: list[list[int]] = []
         for axis in range(rank):
             last = self.joined[-1] if self.joined else None
@@ -187,7 +187,7 @@ class LoopKernel:
             head.append(f"    {const}{kind}* __restrict__ p{i} = ({const}{kind}*)q[{i}];")
         lines = [*head, *("    " + line for line in body), "}"]
         size = math.prod(self.domain)
-        scratch = str(len(self._pointers))
+        scratch = str(len(self._pointers))  # behind all pointers, whose number is known only now
         return KernelText("\n".join(lines).replace("SCRATCH", scratch), tuple(self._pointers),
                           self.scratch, self._shares(size),
                           "\n".join(self.finish).replace("SCRATCH", scratch))
@@ -210,7 +210,7 @@ class LoopKernel:
             at = self._places[key] = len(self._pointers)
             self._pointers.append((role, value))
         elif role == "out":
-            self._pointers[at] = (role, value)
+            self._pointers[at] = (role, value)  # one pointer for both, and not to const
         return f"p{at}"
 
     def _rows(self) -> list[str]:
@@ -315,6 +315,7 @@ class RowWriter:
         else:
             parts = [f"i{i}" if s == 1 else f"i{i} * {s}"
                      for i, s in enumerate(steps[:self.k.outer]) if s]
+            # A single row is no loop, and its indices have no names.
             if math.prod(self.k.lengths[:self.k.outer]) == 1:
                 parts = []
         if access.offset:
@@ -420,7 +421,7 @@ class RowWriter:
             ends.insert(0, pad + "}")
             pad, begin, end = pad + "    ", "b", "e"
         lines += [pad + line for line in statements.opening]
-        if end not in ("", "1"):
+        if end not in ("", "1"):  # one turn is no loop to vectorise
             lines.append(pad + " ".join(["#pragma omp simd",
                                          *(f"reduction({c})" for c in statements.clauses)]))
         lines.append(pad + (f"for (long j{last} = {begin}; j{last} < {end}; j{last}++) {{"
@@ -435,7 +436,7 @@ class RowWriter:
             name = self._buffers[value.number] = f"kept{len(self._buffers)}"
             count = BLOCK if self.k.flat else math.prod(self.k.lengths[self.k.outer:])
             kind = C_TYPES[compute_dtype(value.dtype)]
-            self._stack += _padded(count * 8)
+            self._stack += _padded(count * 8)  # room for the widest type
             if self._stack <= _STACK:
                 self.before.append(f"alignas(64) {kind} {name}[{count}];")
             else:
@@ -500,6 +501,7 @@ class RowWriter:
         start, self.k.scratch = self.k.scratch, self.k.scratch + _padded(width * 8) * PARTS
         name = f"c{pointer[1:]}"
         self.before += [
+            # One part alone adds up in the result itself, if that has the type of the sums.
             f"{kind}* {name} = parts == 1 && sizeof(*{pointer}) == sizeof({kind}) ? ({kind}*)"
             f"{pointer} : ({kind}*)(q[SCRATCH] + {start} + part * {_padded(width * 8)}L);",
             f"for (long j = 0; j < {width}; j++) {name}[j] = {identity(node.how, value.dtype)};"]

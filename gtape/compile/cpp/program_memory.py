@@ -23,8 +23,8 @@ from gtape.core.errors import GuardZoneError
 from gtape.core.locks import lock
 from gtape.devices.compiler import Library, function
 
-_FASTCALL = 0x0080
-_NAME = b"segment\0"
+_FASTCALL = 0x0080  # METH_FASTCALL of CPython's methodobject.h
+_NAME = b"segment\0"  # in the table's memory, for CPython keeps its address alone
 
 
 class _MethodDef(ctypes.Structure):
@@ -84,6 +84,7 @@ class ProgramMemory:
         make = ctypes.pythonapi.PyCFunction_NewEx
         make.restype = ctypes.py_object
         make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+        # The table as `self`: it lives as long as the function.
         return make(base + at, self.table, None)
 
 
@@ -99,6 +100,7 @@ def scratch_bytes(source: ProgramSource, library: Library) -> list[int]:
 
 def _give_python(api: PythonApi) -> None:
     """Fill in the objects and functions of Python that a program uses."""
+    # In CPython the id is the address.
     api.none, api.wrong_layout, api.failed = id(None), id(False), id(True)
     api.array_type = id(np.ndarray)
     api.keep = _address(ctypes.pythonapi.Py_IncRef)

@@ -121,6 +121,7 @@ class ConcreteFunction:
         uses."""
         constants: dict[int, Tensor] = {}
         for node in self.graph.nodes:
+            # Those with arrays: symbols have none.
             constants.update({id(v): v for v in node.inputs if hasattr(v, "_a")})
         return [*map(_itself, self._traced.states), *constants.values()]
 

@@ -122,7 +122,7 @@ def _traced_once(fn: Callable[..., None], tensors: Sequence[object]) -> ClosedGr
     function = Function(functools.partial(fn), autograph=False)
     try:
         closed = function._cache._run(arguments, arguments.shapes)
-    except Exception:
+    except Exception:  # nobody asked for a trace: the call itself says what is wrong
         return None
     return closed if not closed.created and Executable(closed).lasts() else None
 
@@ -166,6 +166,7 @@ class AttributeWatch:
     def hold(self) -> bool:
         """Whether all are the same objects still. It takes no notice of what containers hold."""
         for space, _, values, _ in self._seen:
+            # In C, as every call asks.
             if len(space) != len(values) or not all(map(is_, space.values(), values)):
                 return False
         return True
@@ -189,6 +190,7 @@ def _size(value: object) -> int:
 
 
 def _alike(a: object, b: object) -> bool:
+    # A counter or name set to the same again.
     return a is b or (type(a) is type(b) and type(a) in (int, float, str) and a == b)
 
 

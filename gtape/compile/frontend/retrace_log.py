@@ -67,6 +67,7 @@ def _leaf(name: str, value: Any) -> ArgumentLeaf:
                             device)
     if is_variable(value):
         return ArgumentLeaf(name, VARIABLE, f"Variable '{value.name}'")
+    # A bool is mostly a flag that chooses code, and no number to make a tensor of.
     if isinstance(value, (int, float, complex)) and not isinstance(value, bool):
         return ArgumentLeaf(name, NUMBER, repr(value))
     if value is None or isinstance(value, (bool, str, bytes)):
@@ -142,7 +143,7 @@ class RetraceEntry:
 
     leaves: tuple[ArgumentLeaf, ...]
     code: Any
-    offset: int
+    offset: int  # in the bytecode: its line is looked up when somebody asks
     number: int = 0
     nearest: int = 0
     changes: list[ArgumentChange] = field(default_factory=list)
@@ -216,7 +217,7 @@ class RetraceWatch:
         self._at.append(calls)
         if len(self._at) < self._TRACES or calls - self._at[0] >= self._CALLS:
             return False
-        self._at.clear()
+        self._at.clear()  # said once: the next five count anew
         return True
 
 

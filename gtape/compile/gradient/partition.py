@@ -191,7 +191,7 @@ class ForwardBackward:
         program = self._backward.get(given)
         if program is None:
             with trace_lock(self._lock):
-                program = self._backward.get(given)
+                program = self._backward.get(given)  # perhaps another thread was first
                 if program is None:
                     program = Backward(self._joint, self._joint.walk(given), self._held,
                                        self._shared)

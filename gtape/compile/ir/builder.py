@@ -391,6 +391,7 @@ class Builder:
     def _by_vector(self, a: Value, b: Value) -> Value:
         """The product of a matrix and one column, with sums along what lies together."""
         node = a.node
+        # Transposed: loops then run along memory.
         if isinstance(node, View) and node.layout.strides[1] != 1:
             terms = self.elem("multiply", _times, [self.transposed(a, (1, 0)), b], a.dtype)
             return self.reduced("sum", terms, (0,), False)
@@ -412,6 +413,7 @@ class Builder:
         result, which has the shape and dtype `result`; None where that is None."""
         def emit(program: Any, node: LibraryCall) -> str:
             made = text(*[program.pointer(v) for v in (*node.inputs, *node.outputs)])
+            # A check is part of a condition.
             return made if checks or made.endswith("}") else f"{made};"
 
         if key is None:

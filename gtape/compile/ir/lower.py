@@ -179,5 +179,5 @@ def _opened(builder: Builder, op: Op, node: Node, inputs: list[Value]) -> list[V
 def definition(op: Op, attrs: tuple[object, ...], specs: tuple[Spec, ...]) -> Graph:
     assert op.definition is not None
     written = partial(op.definition, **dict(zip(op.attr_names, attrs)))
-    with init_scope(), paused():
+    with init_scope(), paused():  # kept for all: no trace or tape around may be part of it
         return trace(written, specs)

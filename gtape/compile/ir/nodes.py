@@ -217,6 +217,7 @@ def _text(node: IrNode) -> str:
     """A node as the right side of a line: formulas with the values in them."""
     if isinstance(node, Elem):
         named = dict(zip(node.names, node.inputs))
+        # `Builder` calls inputs n and their number, which may be those of another value by now.
         return re.sub(r"\bn\d+\b", lambda m: f"%{named[m[0]].number}", repr(node.body))
     return f"{node.label}({', '.join(f'%{v.number}' for v in node.inputs)})"
 

@@ -105,7 +105,7 @@ def _twins(module: IrModule) -> Callable[[int], int]:
     computed again (`Builder.optimization_barrier`) is rounded where it was before."""
     first: dict[int, int] = {}
     if not any(isinstance(node, View) and node.remat_stage for node in module.nodes):
-        return lambda number: number
+        return lambda number: number  # most programs compute nothing twice
     known: dict[Any, int] = {}
 
     def twin(number: int) -> int:
@@ -135,7 +135,7 @@ def _form(node: IrNode, twin: Callable[[int], int]) -> Any:
     if isinstance(node, LibraryCall):
         return "library", inputs, node.name, node.key
     if isinstance(node, Hosted):
-        return "hosted", inputs, id(node.op), repr(node.attrs)
+        return "hosted", inputs, id(node.op), repr(node.attrs)  # attributes of users need no hash
     return (type(node).__name__, inputs) if inputs else None
 
 

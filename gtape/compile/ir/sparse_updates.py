@@ -59,9 +59,11 @@ def _followed(scatter: LibraryCall, users: dict[int, list[IrNode]],
     factors: list[Any] = []
     while True:
         users_of = users.get(value.number, [])
+        # Another reader needs it dense: nothing would be saved.
         if len(users_of) != 1 or value.number in needed or not isinstance(users_of[0], Elem):
             return None
         node = users_of[0]
+        # Rows say no more what a cast or broadcast array holds.
         if node.outputs[0].dtype != value.dtype or node.outputs[0].shape != value.shape:
             return None
         factor = _factor(node, value)
@@ -95,6 +97,7 @@ def _factor(node: Elem, value: Value) -> Any:
     if found is None:
         return None
     rest = [x for x in found[1] if x is not value]
+    # A factor of many elements would have to be gathered first.
     if len(rest) != 1 or not (isinstance(rest[0], (int, float)) or rest[0].size == 1):
         return None
     return rest[0]
@@ -107,8 +110,9 @@ def _sum(node: Elem, value: Value) -> tuple[int, Value] | None:
         return None
     op, (a, b) = found
     base, sign = (a, -1 if op == "subtract" else 1) if b is value else (b, 1)
-    if op == "subtract" and b is not value:
+    if op == "subtract" and b is not value:  # in value - w every row of w changes
         return None
+    # Rows are written into `base` where it lies: no view, no number.
     if not isinstance(base, Value) or base is value or base.shape != value.shape or isinstance(
             base.node, View):
         return None

@@ -45,10 +45,11 @@ def _truncated(b: Builder, x: Value, dtype: str) -> Value | None:
     wide = _BY_WAY_OF.get(dtype, dtype)
     if wide not in ("int32", "int64") or not _X86:
         return None
-    if x.dtype in ("float16", "bfloat16"):
+    if x.dtype in ("float16", "bfloat16"):  # 2^31 is beyond float16
         x = b.cast(x, "float32")
-    limit = 2.0 ** 31 if wide == "int32" else 2.0 ** 63
+    limit = 2.0 ** 31 if wide == "int32" else 2.0 ** 63  # one too large: 2^31 - 1 is no float32
     lowest = b.splat(-limit, x.shape, x.dtype)
+    # Nan compares false, and becomes the lowest as on x86.
     fits = elementwise(b, scalars.logical_and, elementwise(b, scalars.greater_equal, x, lowest),
                        elementwise(b, scalars.less, x, b.splat(limit, x.shape, x.dtype)))
     return b.cast(b.cast(elementwise(b, scalars.where, fits, x, lowest), wide), dtype)
@@ -60,6 +61,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     if not ready(value) or spec.dtype.name not in C_TYPES:
         return None
     size = nbytes(value)
+    # C++ lets no pointer of another type read it; compilers know what this copy means.
     return b.call("bitcast", lambda old, new: f"__builtin_memcpy({new}, {old}, {size})", x, spec)
 
 
@@ -70,6 +72,7 @@ def _divided(op: Op, struct: str) -> None:
         shape, kind = tuple(spec.shape), spec.dtype.name
         if kind not in INTEGERS or 0 in shape or any(v.dtype != kind for v in x):
             return None
+        # One number has a step of 0.
         both = [v if v.size == 1 else b.stretched(v, shape) for v in x]
         steps = [int(v.size != 1) for v in both]
         text = invoked(f"divided<{struct}>", f"{math.prod(shape)}L", *steps)

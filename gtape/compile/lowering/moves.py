@@ -31,6 +31,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 
 @lowers(CustomStep)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Sequence[Value]:
+    # Computed before: the step is for tapes.
     return x[attrs["count"]: attrs["count"] + attrs["size"]]
 
 
@@ -172,6 +173,7 @@ def placed(b: Builder, name: str, parts: Sequence[tuple[Value, StridedLayout]],
 
 def _number(fill: Any) -> str:
     text = repr(float(fill)) if isinstance(fill, float) else repr(int(fill))
+    # Builtins need no header, which every program would have to read.
     return {"inf": "__builtin_inff()", "-inf": "-__builtin_inff()",
             "nan": "__builtin_nanf(\"\")"}.get(text, text)
 

@@ -49,6 +49,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     names, _, result = attrs["equation"].partition("->")
     left = [_diagonal(b, term, v) for term, v in zip(names.split(","), x)]
     shapes = tuple(v.shape for _, v in left)
+    # Always i < j: without the second term, the first is where it was.
     for i, j in order_of(tuple(term for term, _ in left), shapes, result):
         (second, y), (first, v) = left.pop(j), left.pop(i)
         others = "".join(term for term, _ in left) + result
@@ -64,7 +65,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 def _pair(b: Builder, first: str, x: Value, second: str, y: Value, others: str,
           ) -> tuple[str, Value]:
     """Two terms contracted: (the letters left, the value)."""
-    first, x = _summed(b, first, x, second + others)
+    first, x = _summed(b, first, x, second + others)  # before the product, which is smaller then
     second, y = _summed(b, second, y, first + others)
     batch = [s for s in first if s in second and s in others]
     inner = [s for s in first if s in second and s not in others]
@@ -87,6 +88,7 @@ def _diagonal(b: Builder, term: str, x: Value) -> tuple[str, Value]:
     if distinct == term:
         return term, x
     places = dense(x.shape)
+    # A step along a diagonal is one along each of its axes.
     strides = tuple(sum(p for s, p in zip(term, places) if s == letter_) for letter_ in distinct)
     shape = tuple(x.shape[term.index(letter_)] for letter_ in distinct)
     return distinct, b.view(x, shape, StridedLayout(strides), None)

@@ -51,6 +51,7 @@ def _uniform(spec: Spec, low: float = 0.0, high: float = 1.0) -> list[str] | Non
     # In the dtype, as the eager draw computes them: both give the same bits.
     end = of(high)
     with np.errstate(over="ignore"):
+        # The last: rounding may reach `high`, which no draw may.
         return _floats(spec, of(high - low), of(low), end, np.nextafter(end, of(low)))
 
 
@@ -64,11 +65,14 @@ def _truncated_normal(spec: Spec, mean: float = 0.0, stddev: float = 1.0) -> lis
 
 
 def _bernoulli(spec: Spec, probability: float) -> list[str]:
+    # 23 bits, as many as a float32 between 1 and 2 tells apart.
     return [f"{round((1.0 - min(max(probability, 0.0), 1.0)) * 2 ** 23)}u"]
 
 
 def _integers(spec: Spec, low: int, high: int) -> list[str]:
     span = (high - low) % 2 ** 64
+    # Remainders by a product, which is sooner done than a division; of a span of 1 it would not fit
+    # into the word.
     inverse = min(2 ** 64 // span, 2 ** 64 - 1) if span else 0
     return [f"{n}ull" for n in (low % 2 ** 64, span, inverse)]
 
@@ -105,6 +109,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     high, low = divmod(attrs["count"] % 2 ** 128, 2 ** 64)
     return _numbers(b, "skip", x[0], 3,
                     f"const Word64 low = (Word64)x[0] + {low}ull; y[0] = (long long)low; "
+                    # The carry: an unsigned sum that wrapped is below what was added.
                     f"y[1] = (long long)((Word64)x[1] + {high}ull + (low < {low}ull)); "
                     f"y[2] = x[2];")
 

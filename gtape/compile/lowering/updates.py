@@ -32,7 +32,7 @@ def _chain_bytes(count: int) -> int:
     slots = 8
     while slots < 2 * count:
         slots *= 2
-    return 4 * slots + 5 * count
+    return 4 * slots + 5 * count  # an int for each slot; an int and a bool for each row
 
 
 def _written(b: Builder, name: str, base: Value, inputs: Sequence[Value], key: object,
@@ -50,7 +50,7 @@ def _written(b: Builder, name: str, base: Value, inputs: Sequence[Value], key: o
 
     kept, others = b.compact(base), [b.compact(v) for v in inputs]
     call = LibraryCall(name, (kept, *others), key, _HEADER, emit, scratch)
-    if all(v is not kept for v in others):
+    if all(v is not kept for v in others):  # written over, it could not be read as well
         call.takes_place = kept.number
     return b.library(call, [(base.shape, base.dtype)])[0]
 
@@ -124,6 +124,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
         return None
     shape = tuple(specs[0].shape)
     rows = flat_rows(b, indices, shape, "tensor_scatter_nd_update")
+    # One number everywhere is no memory to write to.
     zeros = b.copied(b.splat(0, shape, values.dtype))
     return _rows_written(b, "Replaced", zeros, rows, values, indices.shape[-1])
 

@@ -79,6 +79,7 @@ def looped(group: FusionGroup) -> tuple[Domain, Steps, int] | None:
         domain.flat = True
         return domain, steps, BLOCK
     row = math.prod(shape[1:])
+    # Longer rows leave the cache between two steps, one by one too.
     rows = max(1, BLOCK // row) if row <= 4 * BLOCK and shape[0] > 1 else 0
     return (domain, steps, rows) if rows else None
 
@@ -136,6 +137,7 @@ class Loop:
         short += [f"    {b} = {b}[: {n} - {i}]" for b in self._forms]
         return [*self._head, f"for {i} in range(0, {n}, {self._rows}):",
                 *(f"    {line}" for line in (f"{j} = {i} + {self._rows}", *short, *self._inside)),
+                # The last views would keep their arrays.
                 *self._tail, f"del {', '.join([*self._scratch, *self._forms, i, j])}"]
 
     def _products(self) -> dict[int, Step]:
@@ -149,9 +151,9 @@ class Loop:
                     and id(inner) not in self._results and all(
                         isinstance(a, (Step, Value)) and self._along(self._form(a))
                         and dtype_of(a) == inner.dtype for a in inner.args)):
-                products[id(inner)] = inner
+                products[id(inner)] = inner  # BLAS adds up as it multiplies: no product in memory
                 for arg in inner.args:
-                    self._last[id(arg)] = len(self._steps.list)
+                    self._last[id(arg)] = len(self._steps.list)  # `dot` reads it behind all of them
         return products
 
     # ------------------------------------------------------------------ values
@@ -230,6 +232,7 @@ class Loop:
             self._once(step, args)
             return
         writes = step.writes
+        # A ufunc may write over what it reads, element by element; other functions still need it.
         if step.is_ufunc:
             self._release(at, step)
             target = self._target(step)

@@ -22,6 +22,7 @@ class Names:
     def __init__(self) -> None:
         self.space: dict[str, Any] = {
             "np": np, "empty": np.empty, "copyto": np.copyto, "total": total,
+            # `zero` is float64: sums of blocks are added up in double precision.
             "concatenate": np.concatenate, "zero": np.float64(0), "inf": math.inf, "nan": math.nan}
         self._bound: dict[Any, str] = {}
         self._values: dict[int, str] = {}
@@ -38,6 +39,7 @@ class Names:
         known = self._bound.get(id(thing))
         if known is None:
             name = wanted if wanted.isidentifier() and not keyword.iskeyword(wanted) else "f"
+            # `x1` and the like are given by `fresh`.
             while name in self.space or hasattr(builtins, name) or name[1:].isdigit():
                 name = f"{name}_"
             known = self._bound[id(thing)] = name
@@ -46,7 +48,7 @@ class Names:
 
     def numbered(self, thing: Any, letter: str) -> str:
         """The global name of an object: a letter or word, and a number."""
-        known = self._bound.get(id(thing))
+        known = self._bound.get(id(thing))  # by id: arrays have no hash, and `space` keeps them
         if known is None:
             known = self._bound[id(thing)] = self.fresh(letter)
             self.space[known] = thing
@@ -72,7 +74,7 @@ class Names:
         """A number as an array without axes beside arrays, else as NumPy's scalar: each is what
         NumPy is fastest with."""
         array = np.asarray(number, dtype)
-        key = (dtype, array.tobytes(), beside_arrays)
+        key = (dtype, array.tobytes(), beside_arrays)  # by bits: 0.0 equals -0.0
         if key not in self._bound:
             self._bound[key] = self.fresh("k")
             self.space[self._bound[key]] = array if beside_arrays else array[()]
@@ -101,7 +103,7 @@ class Run(NamedTuple):
             return ":"
         stop = start + (self.length - 1) * self.step + (1 if self.step > 0 else -1)
         step = "" if self.step == 1 else f":{self.step}"
-        return f"{start}:{'' if stop < 0 else stop}{step}"
+        return f"{start}:{'' if stop < 0 else stop}{step}"  # -1 would be the last place
 
 
 def view_text(names: Names, view: View, shape: Shape, text: str) -> str:

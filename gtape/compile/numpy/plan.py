@@ -101,7 +101,7 @@ class NumpyPlan(MemoryPlan):
         return joined(self.groups, self._stored(), taken + 1)
 
     def _writes(self) -> None:
-        pass
+        pass  # states get new arrays: others may hold the old
 
     def _lies(self, value: Value) -> bool:
         return _large(value) and value.dtype in ("float32", "float64") and (
@@ -127,7 +127,7 @@ class Arenas(list[Any]):
         """The arrays of one that no other call uses."""
         try:
             return self.pop()
-        except IndexError:
+        except IndexError:  # by trial, since another thread may take the last after a test
             memory = np.empty(self._size, np.uint8)
             return tuple([np.ndarray(shape, dtype, memory, at)
                           for shape, dtype, at in self._arrays])

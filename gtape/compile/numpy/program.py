@@ -274,7 +274,7 @@ class NumpyProgram:
         self._writer = NumpyWriter(traced)
         #: Takes the arguments as tensors, and gives the result as the traced function does.
         self.entry = self._writer.function(traced.structure)
-        self._flat: Callable[..., Any] | None = None
+        self._flat: Callable[..., Any] | None = None  # few ask for it: calls go by `entry`
 
     def inspect(self) -> str:
         """Why it is not native, the graph, and the function that is made of it."""

@@ -28,6 +28,7 @@ def recompute(fuser: Fuser, worth: Callable[[Value], bool]) -> None:
             readers.setdefault(number, set()).add(group.number)
     needed = {v_root(v).number for v in fuser.module.needed()}
     last = max((o.number for n in fuser.module.nodes for o in n.outputs), default=0)
+    # What later loops read instead counts for the earlier ones.
     for group in reversed(fuser.groups):
         if not group.is_loop:
             continue
@@ -48,6 +49,7 @@ def _direct(group: FusionGroup) -> list[Value]:
     own = {o.number for n in group.nodes for o in n.outputs}
     direct = {v.number: v for n in group.nodes for v in n.inputs if v.number not in own}
     viewed = {v_root(v).number for v in direct.values() if v_root(v) is not v}
+    # For the view it is stored anyway.
     return [v for v in direct.values() if v.number not in viewed]
 
 
@@ -59,10 +61,12 @@ def _again(fuser: Fuser, readers: dict[int, set[int]], group: FusionGroup, value
     place = group.place[value.number]
     maker = fuser.of[value.number]
     for x in node.inputs:
+        # Of another shape, or a view, it has another place in the domain than the value.
         if (x.shape and x.shape != value.shape) or v_root(x) is not x:
             return False
         if group.place.get(x.number, place if x.shape else ()) != (place if x.shape else ()):
             return False
+        # One that nobody else reads would have to be stored in place of the value.
         if x.shape and fuser.of.get(x.number) is maker and not readers.get(
                 x.number, set()) - {maker.number}:
             return False
@@ -73,6 +77,7 @@ def _copied(group: FusionGroup, value: Value, number: int) -> None:
     """Compute a value in a group that reads it, as value `number`."""
     old = value.node
     assert isinstance(old, Elem)
+    # The first one stays, for its other readers.
     copy = Elem(old.name, old.body, old.names, old.inputs)
     new = Value(value.shape, value.dtype, copy, number)
     copy.outputs = (new,)
@@ -83,7 +88,7 @@ def _copied(group: FusionGroup, value: Value, number: int) -> None:
     group.reads.discard(value.number)
     for node in group.nodes:
         node.inputs = tuple(new if v is value else v for v in node.inputs)
-    group.nodes.insert(0, copy)
+    group.nodes.insert(0, copy)  # it reads nothing that this loop makes
 
 
 #: Larger arrays are not laid one after another: copying them would cost more than calls do.
@@ -128,6 +133,7 @@ def joined(groups: Sequence[FusionGroup], stored: set[int], first_number: int,
             one = _one(members, stored, first_number)
             first_number += len(one.laid) + len(one.whole.nodes)
             gone = set(map(id, members[:-1]))
+            # In the last one's place, where all that they read is made.
             units = [one if u is members[-1] else u for u in units if id(u) not in gone]
     return units
 
@@ -174,6 +180,7 @@ def _text(group: FusionGroup, stored: set[int]) -> Any:
                 continue
             if value.shape not in ((), shape):
                 return None
+            # The joined loop reads one number for all members: it must be the same one.
             codes[value.number] = ("array", len(codes), value.dtype) if value.shape else (
                 "number", value.number)
         codes[out.number] = ("inside", len(lines), out.dtype)
