@@ -30,6 +30,7 @@ def execute(options: argparse.Namespace) -> int:
     print(f"{folder} holds {_summed(found)}")
     for kind in sorted({file.kind for file in found}):
         of_kind = [file for file in found if file.kind == kind]
+        # Clocks may have been set back: not below 0 days.
         days = (time.time() - min(file.used for file in of_kind)) / DAY
         print(f"{kind:<14}{_summed(of_kind)}, the oldest used {max(0.0, days):.0f} days ago")
     print(f"Once a day it is cut down to {BYTES >> 30} GiB and what was used within {DAYS} days.")

@@ -40,12 +40,13 @@ def execute(options: argparse.Namespace) -> int:
     if not options.module and not Path(options.program).is_file():
         raise CommandError(f"{options.program} is not a file; give the program to run, or -m and "
                            f"the name of a module")
-    from gtape.devices.simulated import build
+    from gtape.devices.simulated import build  # late: --help needs none of it
 
     try:
-        build.folder()
+        build.folder()  # here, where what is missing is told without a traceback
     except KernelError as error:
         raise CommandError(str(error)) from None
+    # Python imports sitecustomize from there in every process, whatever it runs.
     start = str(Path(build.__file__).with_name("start"))
     environment = {**os.environ, "GTAPE_DEVICE": "simulated", "PYTHONPATH": os.pathsep.join(
         filter(None, [start, os.environ.get("PYTHONPATH")]))}
@@ -53,6 +54,6 @@ def execute(options: argparse.Namespace) -> int:
         value = getattr(options, f"setting_{name}")
         if value is not None:
             environment[f"GTAPE_SIMULATED_{name.upper()}"] = value
-    sys.stdout.flush()
+    sys.stdout.flush()  # what is buffered would go with this process
     program = ["-m", options.program] if options.module else [options.program]
     os.execve(sys.executable, [sys.executable, *program, *options.arguments], environment)

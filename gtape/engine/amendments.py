@@ -40,6 +40,7 @@ def apply(module: ModuleType) -> None:
     """Amend `module`, if gtape has something to say in it."""
     for name in _AMENDMENTS.get(module.__name__, ()):
         file, function = name.split(".")
+        # Late: only for what the program loads of Keras.
         getattr(import_module(f"gtape.engine.{file}"), function)(module)
 
 

@@ -39,6 +39,7 @@ def amend_questions(module: ModuleType) -> None:
     """Let the module's questions hold for instances of gtape's classes too."""
     for name in _CLASSES.keys() & vars(module).keys():
         plain, classes = getattr(module, name), _CLASSES[name]
+        # As defaults: both change as the loop goes on.
         setattr(module, name, lambda value, plain=plain, classes=classes: (
             isinstance(value, classes) or plain(value)))
 
@@ -55,6 +56,7 @@ def amend_index_lookup(module: ModuleType) -> None:
     @instead(layer, "call")
     def call(self: object, inputs: Any) -> Any:
         tensors = nest.flatten(inputs, expand_composites=True)
+        # Words lie on the host, whatever the device in use: they tell no home.
         homes = [t._t.device for t in tensors if isinstance(t, Tensor) and t.dtype != tf.string]
         home = homes[0] if homes and not homes[0].is_host else current_device()
         if home.is_host:
@@ -74,7 +76,7 @@ def amend_text_vectorization(module: ModuleType) -> None:
                 lookup.sparse):
             return plain(self, inputs)
         shape = self.compute_output_shape(inputs.spec.shape)
-        if None in shape:
+        if None in shape:  # a step must know what comes out before it runs
             return plain(self, inputs)
 
         def run(array: np.ndarray) -> list[np.ndarray]:

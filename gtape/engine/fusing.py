@@ -28,7 +28,7 @@ def amend_dense(module: ModuleType) -> None:
     from keras.src import activations
 
     plain = module.Dense.call
-    relus = (activations.relu, tf.nn.relu)
+    relus = (activations.relu, tf.nn.relu)  # Keras' by name, ours where it is given
 
     @instead(module.Dense, "call")
     def call(self: Any, inputs: Any, training: bool | None = None) -> Any:
@@ -115,8 +115,9 @@ def _form(form: Callable[..., object], plain: Callable[..., bool], run: Callable
         wanted = {n: given.get(n, bias is not None) for n in inspect.signature(plain).parameters}
         if given["mask"] is not None or None in x.shape or not x.shape[first] or (
                 x.dtype != kernel.dtype) or not plain(**wanted):
-            raise NotImplementedError
+            raise NotImplementedError  # Keras goes step by step then
         own, *other = tf.unstack(bias) if len(bias.shape) == 2 else [bias]
+        # Inputs do not depend on states: one product serves all steps.
         rows = tf.reshape(x if first == 0 else tf.transpose(x, (1, 0, 2)), (-1, x.shape[2]))
         x = tf.reshape(tf.matmul(rows, kernel) + own, (x.shape[first], -1, kernel.shape[1]))
         states = [value for name, value in given.items() if name.startswith("initial_state")]

@@ -72,6 +72,7 @@ def execute(options: argparse.Namespace) -> int:
         print(line(job, outcome), flush=True)
         done.append((job, outcome))
     print(*summary(done), sep="\n")
+    # No check at all is no success: a name may be wrong.
     return int(not done or any(outcome.failures for _, outcome in done))
 
 
@@ -94,7 +95,7 @@ def run_all(names: Sequence[str], places: Sequence[str], workers: int,
     known, wanted = families(), all_checks(names)
     if GPU in places:
         xp = gpu_bench().gpu.xp
-        if not names:
+        if not names:  # a few chosen checks need few of them
             compile_ahead((k for name in wanted for k in known[name].kernels()), xp, workers)
         workers = 1
     jobs = [CheckJob(family, tuple(names), place, sanitize, part, parts)
@@ -152,7 +153,7 @@ def emulator_bench(job: CheckJob) -> Bench:
     assert isinstance(bench.gpu, EmulatedExecutor)
     function, prepare = bench.gpu.function, bench.gpu.emulator.prepare
     groups = _by_text(job.family)
-    broken: dict[str, KernelError] = {}
+    broken: dict[str, KernelError] = {}  # g++ would fail anew for each kernel of the text
 
     def building(kernel: Kernel) -> Function:
         if kernel.text in broken:

@@ -19,21 +19,22 @@ def activate() -> None:
     Raises:
         SimulatorError: something that it needs is missing, or CuPy was imported before.
     """
-    if device_arrays.active():
+    if device_arrays.active():  # libraries load once; `simulate` has activated it before gtape
         return
     if "cupy" in sys.modules or "cupy_backends" in sys.modules:
         raise SimulatorError("CuPy was imported before the simulated GPU was there: set "
                              "GTAPE_DEVICE=simulated and import gtape first, or start the program "
                              "with python -m gtape simulate")
     folder = build.folder()
+    # Global: CuPy's rebuilt module is linked to nothing and finds its symbols so.
     core = ctypes.CDLL(str(build.core_libraries()[0]), mode=ctypes.RTLD_GLOBAL)
     for path in build.core_libraries()[1:]:
         ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     device_arrays.use(core)
     for library in build.libraries():
         library.load(folder, build.asked_for())
-    toolkit.use_only(folder)
-    os.environ.update(build.environment())
+    toolkit.use_only(folder)  # NVIDIA's toolkit, where one is installed, must not mix in
+    os.environ.update(build.environment())  # before CuPy is imported, when it reads some of them
 
     def imported(cupy: ModuleType) -> None:
         if _checks("memory"):
@@ -46,4 +47,4 @@ def activate() -> None:
 
 def _checks(what: str) -> bool:
     chosen = os.environ.get("GTAPE_SIMULATED_CHECK")
-    return not chosen or what in chosen.split(",")
+    return not chosen or what in chosen.split(",")  # unset: all; `none` is no check's name

@@ -38,10 +38,12 @@ from gtape.devices.simulated.stand_ins import StandIn
 #: CuPy's modules that are built anew: the wheel links NVIDIA's runtime into it.
 REBUILT = "cupy_backends.cuda.api.runtime"
 _PARTS = ("settings", "errors", "memory", "streams", "runtime", "driver")
+# Signed, whatever the host's own char is: ARM's is not. Device memory is seen as many types.
 _FLAGS = ("-std=c++17", "-O2", "-w", "-fPIC", "-fsigned-char", "-fno-strict-aliasing")
 #: The emulator of the kernels' checks may be loaded beside it, so names differ.
 _NAMES = ("-Dgtape_emulator=gtape_simulated_emulator",
           "-Dgtape_emulator_launch=gtape_simulated_launch")
+# -E: names that CuPy's .pyx files compare while they are compiled.
 _CYTHON = ("-3", "--cplus", "-X", "embedsignature=True,binding=False,c_api_binop_methods=True",
            "-E", "CUPY_CUDA_VERSION=13000,CUPY_HIP_VERSION=0,CUPY_USE_CUDA_PYTHON=False,"
                  "CUPY_CUFFT_STATIC=False")
@@ -49,8 +51,8 @@ _CYTHON = ("-3", "--cplus", "-X", "embedsignature=True,binding=False,c_api_binop
 _CORE_NAMES = ("libcuda.so.1", "libcudart.so.13")
 #: What others need to be loaded.
 _ONLY_THERE = (StandIn("libnvJitLink.so.13", "nvJitLink"),)
-_SECONDS = 900.0
-_NEEDED_BYTES = 200 << 20
+_SECONDS = 900.0  # for one compiler; far above what all take, since machines may be loaded
+_NEEDED_BYTES = 200 << 20  # CuPy's sources, unpacked for a while, and all that is built
 
 
 def cupy_folder() -> Path:
@@ -90,6 +92,7 @@ def folder() -> Path:
         target = root / _key(texts)
         if not (target / "complete").is_file():
             with _alone(root):
+                # Looked at again: another process may have built it meanwhile.
                 if not (target / "complete").is_file():
                     _build(texts, cupy, root, target)
         return target
@@ -106,10 +109,11 @@ def archive() -> Path:
 
 def _key(texts: Path) -> str:
     used = [*sorted(texts.glob("emulator*")), *sorted((texts / "simulated").rglob("*")),
-            Path(__file__)]
+            Path(__file__)]  # the flags stand here
     parts = [path.read_text("utf-8") for path in used if path.is_file()]
     # The table of a stand-in is in the order of its functions' names.
     tables = [" ".join([lib.soname, *lib.functions]) for lib in libraries()]
+    # sys.version: CuPy's module is an extension of this very Python.
     return kept.key(*parts, sources.VERSION, sys.version, _compiler().version, *tables)
 
 
@@ -126,9 +130,10 @@ def _compiler() -> compiler.Compiler:
 @contextmanager
 def _alone(root: Path) -> Iterator[None]:
     """One process builds; others wait for it."""
+    # Never removed: a lock on a file that is gone would keep nobody out.
     with open(root / "lock", "w") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # first without waiting, to say so
         except OSError:
             _say("another process builds it; waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -148,16 +153,18 @@ def _build(texts: Path, cupy: Path, root: Path, target: Path) -> None:
         raise SimulatorError(f"building the simulated GPU needs {_NEEDED_BYTES >> 20} MB in "
                              f"{root}; {free >> 20} MB are free. Set GTAPE_CACHE_DIR to a larger "
                              "disk")
+    # Beside the target, since only renaming in one file system is a single step.
     work = Path(tempfile.mkdtemp(dir=root, prefix=".building-"))
     try:
-        with ThreadPoolExecutor(2) as pool:
+        with ThreadPoolExecutor(2) as pool:  # threads will do: they wait for compilers
             _say("building it, once; about 20 seconds on two cores")
             module = pool.submit(_runtime_module, texts, work, root)
             _core(texts, work)
             _say("simulated CUDA is built; CuPy's module for it follows")
             _stand_ins(work, cupy)
             module.result()
-        (work / "complete").touch()
+        (work / "complete").touch()  # last: what lacks it is built anew
+        # Unfinished; a full folder is not replaced by renaming.
         shutil.rmtree(target, ignore_errors=True)
         work.rename(target)
         _say(f"built, in {target}")
@@ -192,6 +199,7 @@ def _core(texts: Path, work: Path) -> None:
     empty = work / "empty.c"
     empty.write_text("")
     _run(*_compiler().command, "-shared", "-fPIC", "-Wl,--no-as-needed", "-o",
+         # no-as-needed: it calls nothing of libcuda, which would be left out as not needed.
          str(work / _CORE_NAMES[1]), f"-Wl,-soname,{_CORE_NAMES[1]}", str(empty),
          f"-L{work}", f"-l:{_CORE_NAMES[0]}", "-Wl,-rpath,$ORIGIN")
 
@@ -201,6 +209,7 @@ def undefined(cupy: Path) -> set[str]:
     modules = [*(cupy / "cupy_backends" / "cuda" / "libs").glob("*.so"),
                *(cupy / "cupy" / "cuda").glob("*.so")]
     printed = run(["nm", "-D", "--undefined-only", *map(str, modules)], _SECONDS).printed
+    # After the @ stands the symbol's version.
     names = (line.split()[-1].split("@")[0] for line in printed.splitlines() if " U " in line)
     return {name for name in names if name.startswith(("cu", "nvrtc", "nvml"))}
 
@@ -229,6 +238,7 @@ def _runtime_module(texts: Path, work: Path, root: Path) -> None:
             raise SimulatorError(f"Cython could not read CuPy's {REBUILT}:\n{done.stderr[-3000:]}")
         include = texts / "simulated" / "include"
         target = work / f"runtime{sysconfig.get_config_var('EXT_SUFFIX')}"
+        # It hands calls on: -O2 would only build longer.
         _run(*_compiler().command, "-std=c++17", "-O1", "-w", "-fPIC", "-shared", f"-I{include}",
              f"-I{source}", f"-I{sysconfig.get_paths()['include']}", str(made), "-o", str(target))
 
@@ -249,5 +259,7 @@ def core_libraries() -> list[Path]:
 
 def environment() -> dict[str, str]:
     """What CuPy must find in the environment, so that it looks nowhere else."""
+    # No accelerators: CUB's reductions are device code, compiled into CuPy. A cache of its own:
+    # images of NVIDIA's NVRTC would not run here, nor these there.
     return {"CUDA_PATH": os.fspath(folder()), "CUPY_ACCELERATORS": "",
             "CUPY_CACHE_DIR": os.fspath(folder() / "cupy-cache")}

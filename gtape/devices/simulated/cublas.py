@@ -13,7 +13,7 @@ from gtape.devices.simulated.device_arrays import array, host_array, later
 from gtape.devices.simulated.matrices import DTYPES, ColumnMajor, product
 from gtape.devices.simulated.stand_ins import Handles, StandIn
 
-_SUCCESS, _INVALID, _FAILED, _NOT_SUPPORTED = 0, 7, 13, 15
+_SUCCESS, _INVALID, _FAILED, _NOT_SUPPORTED = 0, 7, 13, 15  # cublasStatus_t in cublas_api.h
 LETTERS: dict[str, np.dtype] = {
     "S": np.dtype(np.float32), "D": np.dtype(np.float64), "C": np.dtype(np.complex64),
     "Z": np.dtype(np.complex128)}
@@ -39,8 +39,9 @@ handles: Handles[Handle] = Handles()
 def scalar(handle: Handle, address: int, dtype: np.dtype) -> Callable[[], Any]:
     """alpha or beta: read now from the host, or when the operation runs from the device."""
     if handle.pointer_mode:
+        # A kernel before it in the stream may write it.
         return lambda: array(address, (), dtype)[()]
-    value = host_array(address, (), dtype)[()]
+    value = host_array(address, (), dtype)[()]  # the caller may reuse it once the call is back
     return lambda: value
 
 
@@ -94,7 +95,7 @@ def _destroy(handle: int) -> int:
 
 @library.function("GetVersion_v2", _P, _P)
 def _version(handle: int, to: int) -> int:
-    _I.from_address(to).value = 130000
+    _I.from_address(to).value = 130000  # 13.0.0, as the soname says
     return _SUCCESS
 
 
@@ -112,7 +113,7 @@ def _get_stream(handle: int, to: int) -> int:
 
 @library.function("SetWorkspace_v2", _P, _P, ctypes.c_size_t)
 def _set_workspace(handle: int, address: int, size: int) -> int:
-    return _SUCCESS
+    return _SUCCESS  # and left alone: NumPy has memory of its own
 
 
 def _mode(name: str, attribute: str) -> None:
@@ -124,6 +125,7 @@ def _mode(name: str, attribute: str) -> None:
         _I.from_address(to).value = getattr(handles[handle], attribute)
         return _SUCCESS
 
+    # The math mode is younger than the _v2 interface: it has one symbol only.
     suffix = "_v2" if name == "PointerMode" else ""
     library.function(f"Set{name}{suffix}", _P, _I)(put)
     library.function(f"Get{name}{suffix}", _P, _P)(get)
@@ -158,6 +160,7 @@ def _gemms(letter: str, kind: np.dtype) -> None:
         first = factors(0, lda, ta, 0, ldb, tb, 0, ldc)
 
         def triples() -> list[Factors]:
+            # Now, in the stream: the tables of addresses are device memory too.
             places = [array(table, (count,), np.int64) for table in (a, b, c)]
             return [_moved(first, [int(at[i]) for at in places]) for i in range(count)]
 
@@ -180,6 +183,7 @@ def _matrices_and_vectors(letter: str, kind: np.dtype) -> None:
 
         def run() -> None:
             matrix = ColumnMajor(a, kind, lda, t).read(rows, columns)
+            # cuBLAS does not read y where beta is 0: it may hold NaN.
             result = by() * (matrix @ array(x, (columns,), kind, (incx,)))
             if plus() != 0:
                 result = result + plus() * array(y, (rows,), kind, (incy,))
@@ -235,6 +239,7 @@ def _products_of_vectors(letter: str, kind: np.dtype) -> None:
 
             def run() -> None:
                 left = array(x, (n,), kind, (incx,))
+                # In float64: no order of sums in float32 would be a GPU's.
                 value = np.sum((left.conj() if conjugated else left).astype(
                     np.result_type(kind, np.float64)) * array(y, (n,), kind, (incy,)))
                 put(owner, to, kind, value)
@@ -259,6 +264,7 @@ def _products_of_vectors(letter: str, kind: np.dtype) -> None:
     else:
         library.function(f"{letter}dotu_v2", *vectors)(dot(False))
         library.function(f"{letter}dotc_v2", *vectors)(dot(True))
+    # BLAS names the result first, which is real.
     norm = {"C": "Scnrm2_v2", "Z": "Dznrm2_v2"}.get(letter, f"{letter}nrm2_v2")
     library.function(norm, _P, _I, _P, _I, _P)(nrm2)
 

@@ -28,9 +28,9 @@ def _submit(handle: int, run: Callable[[], object]) -> int:
 def _triangular(a: np.ndarray, b: np.ndarray, alpha: Any, side: int, uplo: int, operation: int,
                 unit: int) -> None:
     """op(A) X = alpha B, or X op(A) = alpha B, where B lies."""
-    from scipy.linalg.blas import get_blas_funcs
+    from scipy.linalg.blas import get_blas_funcs  # late: most programs solve no systems
 
-    if b.size:
+    if b.size:  # SciPy's wrappers are not made for empty matrices
         b[...] = get_blas_funcs("trsm", dtype=a.dtype)(
             alpha, a, b, side=side != LEFT, lower=uplo == LOWER, trans_a=operation, diag=unit)
 
@@ -102,7 +102,7 @@ def _solutions_of(letter: str, kind: np.dtype) -> None:
             for i, (address, to) in enumerate(zip(each_pointer(a, count), each_pointer(c, count))):
                 factors = matrix(address, n, n, kind, lda)
                 zeros = np.flatnonzero(np.diagonal(factors) == 0)
-                told[i] = zeros[0] + 1 if len(zeros) else 0
+                told[i] = zeros[0] + 1 if len(zeros) else 0  # info counts from 1
                 inverse = np.eye(n, dtype=kind)
                 with np.errstate(all="ignore"):
                     lu_solve(factors, _row(pivots, i, n), inverse, 0)
@@ -143,17 +143,18 @@ def _forms_of(letter: str, kind: np.dtype) -> None:
         """One triangle of C = alpha A A^T + beta C, or with A^T A."""
         rows = k if operation else n
         if min(n, k) < 0 or lda < max(1, rows) or ldc < max(1, n) or (
-                kind.kind == "c" and operation not in range(2)):
+                kind.kind == "c" and operation not in range(2)):  # conjugated, that is herk
             return _INVALID
         by, plus = scalar(handles[h], alpha, kind), scalar(handles[h], beta, kind)
 
         def run() -> None:
             left = matrix(a, rows, n if operation else k, kind, lda)
             left = left.T if operation else left
-            wide = left.astype(np.result_type(kind, np.float64))
+            wide = left.astype(np.result_type(kind, np.float64))  # rounded once, as in cublaslt
             result, target = by() * (wide @ wide.T), matrix(c, n, n, kind, ldc, written=True)
             if plus() != 0:
                 result = result + plus() * target
+            # Only one triangle is BLAS' to write.
             np.copyto(target, result.astype(kind), where=_triangle(n, uplo))
 
         return _submit(h, run)
@@ -230,6 +231,7 @@ def _vectors_of(letter: str, kind: np.dtype) -> None:
     def moduli(x: int, n: int, step: int) -> np.ndarray:
         """|re| + |im|, which BLAS takes for the modulus of complex numbers."""
         values = array(x, (n,), kind, (step,))
+        # As BLAS: no square root, no overflow of squares.
         return abs(values.real) + abs(values.imag)
 
     def asum(h: int, n: int, x: int, step: int, to: int) -> int:

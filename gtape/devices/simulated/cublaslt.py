@@ -30,9 +30,9 @@ _EPILOGUES = {1, _RELU, _BIAS, _RELU | _BIAS, _RELU | _AUX, _RELU | _AUX | _BIAS
               _DGELU | _AUX, _DGELU | _AUX | _BGRAD, _BGRADA, _BGRADB}
 _F32, _F64, _F16, _BF16 = 0, 1, 2, 14
 _COMPUTE_32F, _COMPUTE_64F, _COMPUTE_TF32 = 68, 70, 77
-_MAGIC = 0x67746170
+_MAGIC = 0x67746170  # 'gtap': an algorithm that did not come from the heuristic is refused
 #: What an algorithm asks for beside the matrices.
-_WORKSPACE = 1024
+_WORKSPACE = 1024  # not 0, so that callers who forget it are found
 _P, _I, _U, _Z = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64, ctypes.c_size_t
 
 library = StandIn("libcublasLt.so.13", "cublasLt", _NOT_SUPPORTED, _FAILED)
@@ -112,7 +112,7 @@ def _define(name: str, types: dict[int, Any], *arguments: Any) -> None:
         library.function(f"{name}SetAttribute", _P, _I, _P, _Z)(put)
 
 
-_define("", {})
+_define("", {})  # the handle
 _define("MatmulDesc", _MATMUL, _I, _I)
 _define("MatrixLayout", _LAYOUT, _I, _U, _U, ctypes.c_int64)
 _define("MatmulPreference", _PREFERENCE)
@@ -195,6 +195,7 @@ def _heuristic(handle: int, desc: int, a: int, b: int, c: int, d: int, preferenc
     # The first asks for more memory than allowed, the second cannot run, the third is right.
     for i, workspace in enumerate((wish.get(1) + 1, 0, _WORKSPACE)[:wanted]):
         result = HeuristicAnswer.from_address(results + i * ctypes.sizeof(HeuristicAnswer))
+        # 256 bytes: what the header assumes where no alignment is asked for.
         result.algorithm = ChosenAlgorithm(_MAGIC, *problem, asked.get(7, 1), wish.get(5, 256),
                                            workspace, out.get(5, 1))
         result.workspace, result.waves = workspace, 1.0
@@ -228,6 +229,7 @@ def _matmul(handle: int, desc: int, alpha: int, a: int, la: int, b: int, lb: int
             for x in layouts):
         return _NOT_SUPPORTED
     kind = np.dtype(np.float64 if asked.fixed["scale"] == _F64 else np.float32)
+    # Now: numbers of the host may be gone when the stream runs.
     by, plus = (float(host_array(p, (), kind)[()]) for p in (alpha, beta))
     call = _Call(asked, ProductSize(*problem), DTYPES[out.fixed["type"]], bias, aux)
     starts, flags = (a, b, c), (asked.get(3), asked.get(4), 0)
@@ -249,7 +251,7 @@ def _matrix(address: int, layout: LtObject, transposed: int, batch: int) -> Colu
 
 def _gelu(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """gelu in its tanh form, and its slope."""
-    c0, c1 = 0.7978845608028654, 0.044715
+    c0, c1 = 0.7978845608028654, 0.044715  # sqrt(2 / pi); Hendrycks and Gimpel's (1606.08415)
     t = np.tanh(c0 * (x + c1 * x**3))
     return 0.5 * x * (1 + t), 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c0 * (1 + 3 * c1 * x * x)
 
@@ -269,7 +271,7 @@ class _Call:
         left, right = (x.astype(np.float64) for x in (a.read(m, k), b.read(k, n)))
         with np.errstate(all="ignore"):
             z = alpha * (left @ right)
-            if beta:
+            if beta:  # else C is not read: it may hold NaN
                 z = z + beta * array(c.address, (m, n), c.dtype, (1, c.ld)).astype(np.float64)
             z = self._activated(z)
             array(c.address, (m, n), c.dtype, (1, c.ld), written=True)[...] = z.astype(c.dtype)

@@ -16,7 +16,7 @@ from gtape.devices.simulated.stand_ins import Handles, StandIn
 _SUCCESS, _INVALID_PLAN, _INVALID_TYPE, _INVALID_VALUE, _FAILED = 0, 1, 3, 4, 6
 _INVALID_SIZE, _NO_WORKSPACE, _NOT_SUPPORTED = 8, 13, 16
 _FORWARD, _INVERSE = -1, 1
-_VERSION = 12000
+_VERSION = 12000  # 12.0.0, as the soname says
 _P, _I, _L = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong
 
 library = StandIn("libcufft.so.12", "cufft", _NOT_SUPPORTED, _FAILED)
@@ -41,7 +41,7 @@ class Numbers:
         view = self._view(address, values.shape, strides, True)
         if self.parts.itemsize == 2 and self.complex:
             values = np.stack([values.real, values.imag], -1)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # a GPU's halves become inf without a word
             view[...] = values
 
     def _view(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...],
@@ -98,15 +98,17 @@ class FftPlan:
 
     def make(self, kinds: tuple[int, int], shape: tuple[int, ...], batch: int, source: Layout,
              target: Layout, size: int) -> int:
-        if self.shape:
+        if self.shape:  # cuFFT makes a plan once
             return _INVALID_PLAN
         if not 1 <= len(shape) <= 3 or min(shape) < 1 or batch < 1:
             return _INVALID_SIZE
+        # Strides count for nothing without embeddings, says cuFFT's manual.
         if source.embedding is None or target.embedding is None:
             source = target = _DENSE
         self.kinds, self.shape, self.batch = kinds, shape, batch
         self.source, self.target = source, target
         parts = _NUMBERS[kinds[0]].parts.itemsize
+        # Callers allocate it; NumPy has memory of its own.
         ctypes.c_size_t.from_address(size).value = 2 * parts * math.prod(shape)
         return _SUCCESS
 
@@ -142,7 +144,7 @@ class FftPlan:
             result: np.ndarray
             if not take.complex:
                 result = np.fft.rfftn(values, axes=axes)
-            elif not put.complex:
+            elif not put.complex:  # forward: NumPy's inverses do not divide then, nor do cuFFT's
                 result = np.fft.irfftn(values, s=self.shape, axes=axes, norm="forward")
             elif direction == _FORWARD:
                 result = np.fft.fftn(values, axes=axes)
@@ -154,7 +156,7 @@ class FftPlan:
 
 
 _plans: Handles[FftPlan] = Handles()
-_numbers = itertools.count(1)
+_numbers = itertools.count(1)  # cufftHandle is an int; no number comes twice
 
 
 # ------------------------------------------------------------------ plans

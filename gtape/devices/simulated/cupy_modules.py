@@ -30,6 +30,7 @@ class Replacements(MetaPathFinder):
         if fullname != _AFTER:
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+        # None: CuPy is not installed, as the import will say.
         if spec is not None and spec.loader is not None:
             spec.loader = _Followed(spec.loader, self._after)
         return spec
@@ -53,4 +54,5 @@ class _Followed(Loader):
 
 
 def install(files: dict[str, Path], after: Callable[[ModuleType], None]) -> None:
+    # Before PathFinder, which finds the wheel's.
     sys.meta_path.insert(0, Replacements(files, after))

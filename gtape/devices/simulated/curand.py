@@ -20,7 +20,7 @@ _LAUNCH_FAILURE, _INTERNAL_ERROR = 201, 999
 #: curandRngType: DEFAULT, XORWOW, MRG32K3A, MTGP32, MT19937, PHILOX4_32_10.
 _TYPES = (100, 101, 121, 141, 142, 161)
 _QUASI = range(200, 300)
-_XORWOW, _WITHOUT_OFFSET = 101, (141, 142)
+_XORWOW, _WITHOUT_OFFSET = 101, (141, 142)  # cuRAND's Mersenne twisters do not skip ahead
 _VERSION = 10400
 #: Draws that an offset of 1 skips over, at least.
 _DRAWS = 4
@@ -47,6 +47,7 @@ class CurandGenerator:
 
     def draws(self) -> np.random.Generator:
         if self._draws is None:
+            # The kind too, or generators of one seed would all draw the same.
             bits = np.random.Philox(np.random.SeedSequence([self.kind, self.seed]))
             self._draws = np.random.Generator(bits.advance(_DRAWS * self.offset))
         return self._draws
@@ -60,7 +61,7 @@ def _put(number: int, address: int, count: int, dtype: Any,
     owner = _generators.get(number)
     if owner is None:
         return _NOT_INITIALIZED
-    values = draw(owner.draws())
+    values = draw(owner.draws())  # now: `run` may be late, and streams overtake each other
 
     def run() -> None:
         array(address, (count,), dtype, written=True)[...] = values
@@ -78,6 +79,7 @@ def _create(to: int, kind: int) -> int:
     if kind not in _TYPES:
         return _TYPE_ERROR
     number = max(_generators, default=0) + 1
+    # DEFAULT is XORWOW: same numbers.
     _generators[number] = CurandGenerator(_XORWOW if kind == _TYPES[0] else kind)
     _P.from_address(to).value = number
     return _SUCCESS
@@ -154,6 +156,7 @@ def _of_dtype(suffix: str, kind: Any, real: Any) -> None:
         # 0 is left out and 1 is not.
         return _put(number, to, count, kind, lambda draws: 1 - draws.random(count, kind))
 
+    # Both normal ones: GPUs make them in pairs, so cuRAND refuses odd counts.
     def normal(number: int, to: int, count: int, mean: float, deviation: float) -> int:
         if count % 2:
             return _NOT_MULTIPLE

@@ -22,7 +22,7 @@ LETTERS: dict[str, np.dtype] = {
 #: Elements of workspace that every solver asks for: LAPACK brings its own, so few will do.
 WORK = 256
 P, N, L, Z = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong, ctypes.c_size_t
-_VERSION = (12, 0, 4)
+_VERSION = (12, 0, 4)  # of cuSOLVER in CUDA 13.0
 
 library = StandIn("libcusolver.so.12", "cusolver", NOT_SUPPORTED, FAILED)
 #: The streams of handles, of cusolverDn and cusolverSp, and the settings of Jacobi methods.
@@ -35,10 +35,10 @@ def real_of(kind: np.dtype) -> np.dtype:
     return np.zeros((), kind).real.dtype
 
 
-@cache
+@cache  # SciPy looks the name up in its modules each time
 def lapack(name: str, kind: np.dtype) -> Any:
     """SciPy's function of LAPACK, by its name without the letter of its dtype."""
-    from scipy.linalg import get_lapack_funcs
+    from scipy.linalg import get_lapack_funcs  # late: most programs factorise nothing
 
     return get_lapack_funcs((name,), dtype=kind)[0]
 
@@ -176,7 +176,7 @@ def _jacobi(method: str) -> None:
         return call
 
     def residual(handle: int, settings: int, to: int) -> int:
-        ctypes.c_double.from_address(to).value = 0.0
+        ctypes.c_double.from_address(to).value = 0.0  # LAPACK iterates to the end
         return SUCCESS
 
     def sweeps(handle: int, settings: int, to: int) -> int:

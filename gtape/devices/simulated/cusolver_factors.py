@@ -39,7 +39,7 @@ def unpivoted(a: np.ndarray) -> tuple[np.ndarray, int]:
     with np.errstate(all="ignore"):
         for i in range(min(a.shape)):
             if a[i, i] == 0:
-                info = info or i + 1
+                info = info or i + 1  # the first one counts
                 continue
             a[i + 1:, i] /= a[i, i]
             a[i + 1:, i + 1:] -= np.outer(a[i + 1:, i], a[i, i + 1:])
@@ -48,7 +48,7 @@ def unpivoted(a: np.ndarray) -> tuple[np.ndarray, int]:
 
 def lu(found: np.ndarray, pivots: np.ndarray | None) -> int:
     """Factorise where it lies: A = P L U. Pivots count from 1, as LAPACK's do."""
-    if not found.size:
+    if not found.size:  # SciPy's wrappers are not made for empty matrices
         return 0
     if pivots is None:
         found[...], info = unpivoted(found)
@@ -229,6 +229,7 @@ def _ormqr(kind: np.dtype, h: int, side: int, operation: int, m: int, n: int, k:
                 "ormqr", "T" if operation else "N")
             found[...] = lapack(name, kind)(
                 "L" if side == LEFT else "R", letter, matrix(a, rows, k, kind, lda),
+                # LAPACK's blocks have 64 columns at most.
                 vector(tau, k, kind), found, 64 * max(m, n))[0]
         tell(info, 0)
 
@@ -252,6 +253,7 @@ def _sytrf(kind: np.dtype, h: int, uplo: int, n: int, a: int, lda: int, pivots: 
             found = matrix(a, n, n, kind, lda, written=True)
             factors, exchanged, status = lapack("sytrf", kind)(found, lower=uplo == LOWER)
             found[...] = factors
+            # Signs mark blocks of 2: SciPy leaves LAPACK's counting from 1.
             vector(pivots, n, np.int32, written=True)[...] = exchanged
         tell(info, int(status))
 
@@ -321,6 +323,7 @@ def _refined_least_squares(letter: str, lower: str) -> None:
     library.function(name, P, N, N, N, P, N, P, N, P, N, P, Z, P, P)(gels)
 
 
+# K, E, Y: complex numbers of half, bfloat16 and TF32; H, B, X: real ones.
 for _letter, _others in (("Z", "ZCKEY"), ("C", "CKEY"), ("D", "DSHBX"), ("S", "SHBX")):
     for _other in _others:
         _refined_solution(_letter, _other)

@@ -35,7 +35,7 @@ from gtape.devices.simulated.cusolver_base import (
 from gtape.devices.simulated.matrices import DTYPES
 
 #: Sides of matrices that the batched Jacobi method of singular values takes.
-_BATCHED_SIDE = 32
+_BATCHED_SIDE = 32  # the manual's limit
 
 
 # ------------------------------------------------------------------ Hermitian matrices
@@ -147,6 +147,7 @@ def _x_geev(h: int, params: int, jobvl: int, jobvr: int, n: int, type_a: int, a:
         if n:
             *found, _, v, status = lapack("geev", kind)(
                 matrix(a, n, n, kind, lda), compute_vl=0, compute_vr=jobvr != NO_VECTORS)
+            # For real matrices LAPACK gives real and imaginary parts apart.
             vector(w, n, values, written=True)[...] = (
                 found[0] if len(found) == 1 else found[0] + 1j * found[1])
             if jobvr != NO_VECTORS:
@@ -175,6 +176,7 @@ def _gesvd(kind: np.dtype, h: int, job_u: int, job_vt: int, m: int, n: int, a: i
            info: int) -> int:
     """Jobs: A all of U or V^H, S its first min(m, n) vectors, O those in the place of A, N none."""
     jobs = chr(job_u), chr(job_vt)
+    # cuSOLVER wants m >= n here: CuPy transposes the others.
     if not fits(m, n, lda) or m < n or size < WORK or jobs == ("O", "O") or (
             not set(jobs) <= set("ASON")):
         return INVALID

@@ -13,6 +13,7 @@ _SUCCESS, _NOT_SUPPORTED = 0, 10
 _NAMES = ("SUCCESS", "NOT_INITIALIZED", "ALLOC_FAILED", "INVALID_VALUE", "ARCH_MISMATCH",
           "MAPPING_ERROR", "EXECUTION_FAILED", "INTERNAL_ERROR", "MATRIX_TYPE_NOT_SUPPORTED",
           "ZERO_PIVOT", "NOT_SUPPORTED", "INSUFFICIENT_RESOURCES")
+# Kept here, since callers hold their addresses.
 _texts = [ctypes.create_string_buffer(f"CUSPARSE_STATUS_{name}".encode()) for name in _NAMES]
 _unknown = ctypes.create_string_buffer(b"unknown status of cuSPARSE")
 

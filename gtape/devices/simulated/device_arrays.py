@@ -17,7 +17,7 @@ import numpy as np
 
 from gtape.devices.simulated.stand_ins import Handles
 
-_FAILED = 719
+_FAILED = 719  # cudaErrorLaunchFailure, as where a kernel fails
 #: What stands beside each byte of device memory (kernels/simulated/marks.h).
 _ALLOCATED, _WRITTEN = 1, 2
 _tokens = itertools.count(1)
@@ -42,6 +42,7 @@ def active() -> bool:
 
 def use(core: ctypes.CDLL) -> None:
     """Let `core` be the library that streams and memory belong to."""
+    # Without them ctypes would cut addresses down to ints of 32 bits.
     core.gtape_simulated_submit.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
     core.gtape_simulated_allocated.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     core.gtape_simulated_written.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
@@ -54,7 +55,7 @@ def use(core: ctypes.CDLL) -> None:
 
 def current_stream() -> int:
     """CuPy's current stream of this thread."""
-    from cupy.cuda import get_current_stream
+    from cupy.cuda import get_current_stream  # late: CuPy comes after the simulated GPU
 
     return int(get_current_stream().ptr)
 
@@ -81,12 +82,13 @@ def synchronize(stream: int | None) -> int:
 def _run(token: int) -> int:
     try:
         _operations[token]()
-    except Exception:
+    except Exception:  # C is the caller: an exception would be lost in ctypes
         traceback.print_exc()
         return _FAILED
     return 0
 
 
+# For good: streams of C hold its address.
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(_run)
 
 
@@ -100,7 +102,7 @@ def array(address: int | None, shape: Sequence[int], dtype: Any,
     kind = np.dtype(dtype)
     shape = tuple(shape)
     count = math.prod(shape)
-    if not count:
+    if not count:  # nothing is touched: any address will do, null too
         return np.empty(shape, kind)
     if strides is None:
         strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
@@ -127,6 +129,7 @@ def _check(address: int, shape: Sequence[int], kind: np.dtype, strides: Sequence
     core = _Simulated.core
     begin = ctypes.c_size_t.in_dll(core, "gtape_simulated_region").value
     size = ctypes.c_size_t.in_dll(core, "gtape_simulated_region_bytes").value
+    # Without gaps, C looks at all marks in one call.
     if extent == math.prod(shape) * kind.itemsize or not (
             begin <= address and address + extent <= begin + size):
         bad = None if core.gtape_simulated_allocated(address, extent) else address

@@ -34,6 +34,7 @@ def _function(name: str, *types: Any) -> Callable[[Any], Any]:
 @_function("init_curand_generator", _I, _L, _U64, _L, _L)
 def _init(generator: int, state: int, seed: int, size: int, stream: int | None) -> None:
     bits = np.random.Philox(np.random.SeedSequence([generator, seed]))
+    # In the stream's order: earlier draws may wait there.
     later(stream, lambda: _draws.__setitem__(state, np.random.Generator(bits)))
 
 
@@ -45,6 +46,7 @@ def _distribution(name: str, dtype: Any, parameters: tuple[Any, ...], draw: Call
              *values: int) -> None:
         def run() -> None:
             given = [_array(place, kind) for place, kind in zip(values, parameters)]
+            # 0 comes as None from c_void_p.
             found = draw(_draws[state], count or 0, *given, *values[len(parameters):])
             array(out, (count or 0,), dtype, written=True)[...] = found
 
@@ -84,6 +86,7 @@ _distribution("standard_normal", _F, (), lambda d, n: d.standard_normal(n))
 _distribution("standard_normal_float", np.float32, (),
               lambda d, n: d.standard_normal(n, np.float32))
 _distribution("exponential", _F, (), lambda d, n: d.standard_exponential(n))
+# The mask is for rejecting by hand, which NumPy does itself.
 _distribution("interval_32", np.uint32, (), lambda d, n, most, mask: d.integers(
     0, most, n, np.uint32, endpoint=True), _U32, _U32)
 _distribution("interval_64", np.uint64, (), lambda d, n, most, mask: d.integers(

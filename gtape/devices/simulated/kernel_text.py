@@ -44,6 +44,7 @@ def adapted(text: str, name: str, expressions: Sequence[str]) -> AdaptedText:
     kernels = _kernels(blank, changes)
     _dynamic_memory(blank, changes)
     variables = _variables(blank, changes)
+    # From the end: places before it stay right.
     for first, last, new in sorted(changes, reverse=True):
         text = text[:first] + new + text[last:]
     exports = [f"SIMULATED_KERNEL({kernel}, &gtape_global_{kernel})" for kernel in kernels]
@@ -63,6 +64,7 @@ def _blanked(text: str) -> str:
     def spaces(found: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", found[0])
 
+    # "C" stays: linkage is told by it.
     return _DIRECTIVE.sub(spaces, _COMMENT_OR_STRING.sub(
         lambda found: '"C"' if found[0] == '"C"' else spaces(found), text))
 
@@ -72,11 +74,12 @@ def _kernels(blank: str, changes: list[tuple[int, int, str]]) -> list[str]:
     functions called `add` or `index` that would be meant as well."""
     blocks = _linkage_blocks(blank)
     names: list[str] = []
+    # _KERNEL ends at parentheses, which attributes have before the name.
     bare = _ATTRIBUTE.sub(lambda found: " " * len(found[0]), blank)
     for found in _KERNEL.finditer(bare):
         start = max(blank.rfind(c, 0, found.start()) for c in ";{}") + 1
         before = blank[start:found.start()]
-        if "template" in before:
+        if "template" in before:  # exported where a name expression asks for it
             continue
         if 'extern "C"' not in re.sub(r"\s+", " ", before) and not any(
                 a < found.start() < b for a, b in blocks):
@@ -107,6 +110,7 @@ def _dynamic_memory(blank: str, changes: list[tuple[int, int, str]]) -> None:
                    f"[1024]{found['inner'].strip()}>(gtape_emulator::dynamic_shared);")
         else:
             new = f"SIMULATED_DYNAMIC({found['name']}, {kind});"
+        # As many lines as before: messages name lines of the user's text.
         changes.append((*found.span(), new + "\n" * blank.count("\n", *found.span())))
 
 
@@ -118,11 +122,12 @@ def _variables(blank: str, changes: list[tuple[int, int, str]]) -> list[str]:
             continue
         word = 10 if blank.startswith("__device__", found.start()) else 12
         changes.append((found.start(), found.start() + word, "SIMULATED_VARIABLE"))
-        if "static" not in words:
+        if "static" not in words:  # no symbol to the host, which cannot ask for it
             names.append(found["name"])
     return names
 
 
 def _symbol(expression: str) -> str:
+    # For backtraces; the digest tells symbols apart.
     readable = re.sub(r"\W+", "_", expression)[:40]
     return f"{readable}_{sha256(expression.encode()).hexdigest()[:12]}"

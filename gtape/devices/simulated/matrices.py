@@ -31,6 +31,7 @@ class ColumnMajor(NamedTuple):
         if self.transposed:
             rows, columns = columns, rows
         found = array(self.address, (rows, columns), self.dtype, (1, self.ld))
+        # NumPy would sum halves in halves, and integers would wrap around.
         found = found.astype(np.result_type(found.dtype, np.float64), copy=False) if (
             self.dtype.kind not in "fc" or self.dtype.itemsize < 4) else found
         return found if not self.transposed else (
@@ -47,5 +48,5 @@ def product(a: ColumnMajor, b: ColumnMajor, c: ColumnMajor, m: int, n: int, k: i
     result = alpha * (a.read(m, k).astype(wide) @ b.read(k, n).astype(wide))
     if beta != 0:
         result = result + beta * array(c.address, (m, n), c.dtype, (1, c.ld)).astype(wide)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # too large for C is inf on a GPU, no warning
         array(c.address, (m, n), c.dtype, (1, c.ld), written=True)[...] = result.astype(c.dtype)

@@ -23,6 +23,7 @@ _MAJOR, _MINOR = 75, 76  # cudaDevAttrComputeCapability*
 _P, _I, _U, _S = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.c_char_p
 
 library = StandIn("libnvidia-ml.so.1", "nvml", _NOT_SUPPORTED, _UNKNOWN)
+# Kept here, since callers hold their addresses.
 _texts = {code: ctypes.create_string_buffer(text.encode())
           for code, text in {**_ERRORS, _UNKNOWN: "Unknown Error"}.items()}
 
@@ -120,7 +121,7 @@ def _device_count(to: int) -> int:
 def _by_index(number: int, to: int) -> int:
     if number >= _count():
         return _INVALID
-    _P.from_address(to).value = number + 1
+    _P.from_address(to).value = number + 1  # from 1: a handle of 0 would be null
     return _SUCCESS
 
 
@@ -162,7 +163,7 @@ def _memory(number: int) -> tuple[int, int]:
     core.cudaGetDevice(ctypes.byref(before))
     core.cudaSetDevice(number)
     core.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total))
-    core.cudaSetDevice(before)
+    core.cudaSetDevice(before)  # the program's choice, not NVML's to change
     return free.value, total.value
 
 

@@ -23,8 +23,11 @@ _ERRORS = {_SUCCESS: b"NVRTC_SUCCESS", _INVALID_OPTION: b"NVRTC_ERROR_INVALID_OP
            _INTERNAL: b"NVRTC_ERROR_INTERNAL_ERROR"}
 _IMAGE, _PTX = b"GTAPE SIMULATED IMAGE\n", b"// gtape simulated PTX "
 _OPTIONS = (
+    # Unique symbols would keep a library loaded for good and share variables among kernels;
+    # contracting would round as the host's processor can; NVRTC lets more pass than g++.
     "-g1", "-fPIC", "-w", "-fvisibility=hidden", "-fno-gnu-unique", "-fsigned-char",
     "-fno-strict-aliasing", "-ffp-contract=off", "-fpermissive", "-fno-exceptions", "-fno-rtti",
+    # Device code sees no headers of the host, nor its C++ library.
     "-nostdinc", "-nodefaultlibs", "-Dgtape_emulator=gtape_simulated_emulator",
     # A call before each access: simulated/checks.cpp.
     "-fsanitize=kernel-address,alignment", "--param=asan-instrumentation-with-call-threshold=0",
@@ -148,6 +151,7 @@ def _create(to: int, text: bytes, name: bytes | None, count: int, headers: int,
             names: int) -> int:
     listed = {_text_at(names, i).decode(): _text_at(headers, i).decode(errors="surrogateescape")
               for i in range(count)}
+    # Bytes that are no UTF-8, in comments for example, must not raise.
     _programs.add(Program(text.decode(errors="surrogateescape"), (name or b"").decode(),
                                 listed), to)
     return _SUCCESS
@@ -194,6 +198,7 @@ def _give(name: str, attribute: str, empty_is_one: bool) -> None:
 
     def size(handle: int, to: int) -> int:
         content = getattr(_programs[handle], attribute)
+        # An empty log is its final 0; an empty image is not there.
         ctypes.c_size_t.from_address(to).value = len(content) + 1 if content or empty_is_one else 0
         return _SUCCESS
 

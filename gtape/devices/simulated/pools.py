@@ -38,12 +38,13 @@ def install(cupy: ModuleType, core: ctypes.CDLL) -> None:
 
         def malloc(self, size: int) -> Any:
             pointer = super().malloc(size)
-            if not pointer.ptr:
+            if not pointer.ptr:  # empty arrays have no memory to watch
                 return pointer
             whole = -(-size // _UNIT) * _UNIT
             stream = cuda.get_current_stream().ptr
             core.gtape_simulated_array(pointer.ptr, size, whole, _place(own), stream)
             token = Token(pointer.mem, whole, stream)
+            # Its owner is the token: with the last array it goes, and the pool's memory back.
             memory = cuda.UnownedMemory(pointer.ptr, size, token, pointer.device_id)
             return cuda.MemoryPointer(memory, 0)
 

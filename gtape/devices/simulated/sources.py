@@ -22,7 +22,7 @@ VERSION = "14.2.0"
 _FILE = f"cupy-{VERSION}.tar.gz"
 _DIGEST = "cfed725e612178cfbdbf62f4a3a598b60edecbbca718c0d4580c21a16ae4a62c"
 _JSON = "application/vnd.pypi.simple.v1+json"
-_SECONDS, _ATTEMPTS = 120, 3
+_SECONDS, _ATTEMPTS = 120, 3  # indexes and networks fail in passing
 
 
 def archive(kept: Path) -> Path:
@@ -46,7 +46,7 @@ def archive(kept: Path) -> Path:
 def unpack(archive: Path, folder: Path) -> None:
     """Put CuPy's sources into a folder."""
     with tarfile.open(archive) as tar:
-        tar.extractall(folder, filter="data")
+        tar.extractall(folder, filter="data")  # no member outside of it
 
 
 def _fetched() -> bytes:
@@ -65,6 +65,7 @@ def _fetched() -> bytes:
 
 
 def _from_index(page: str) -> bytes:
+    # Indexes older than PEP 691 know pages of HTML only.
     request = urllib.request.Request(page, headers={"Accept": f"{_JSON}, text/html;q=0.5"})
     with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
         address = _address(answer.read().decode(), answer.headers.get_content_type(), page)

@@ -33,7 +33,7 @@ class Handles(dict[int, _T]):
 
     def add(self, made: _T, to: int) -> None:
         """Keep it, and put its number where `to` points."""
-        number = max(self, default=0x1000) + 8
+        number = max(self, default=0x1000) + 8  # like an address: null would mean none
         self[number] = made
         ctypes.c_void_p.from_address(to).value = number
 
@@ -62,11 +62,12 @@ class StandIn:
             def call(*args: Any) -> Any:
                 try:
                     result = function(*args)
-                except Exception:
+                except Exception:  # C is the caller: ctypes would lose it
                     traceback.print_exc()
                     return self.failed
                 return 0 if result is None else result
 
+            # Kept with the library: C has the address alone, and Python would free it.
             self.functions[self.prefix + name] = ctypes.CFUNCTYPE(returns, *types)(call)
             return function
 

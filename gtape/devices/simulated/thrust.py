@@ -30,6 +30,7 @@ def sort(dtype: Any, data_start: int, keys_start: int, shape: Sequence[int]) -> 
     kind = _supported(dtype)
 
     def run() -> None:
+        # Stable: equal keys must give one order on every host, -0.0 and 0.0 too.
         array(data_start, shape, kind, written=True).sort(axis=-1, kind="stable")
 
     later(current_stream(), run)
@@ -53,6 +54,7 @@ def lexsort(dtype: Any, idx_start: int, keys_start: int, k: int, n: int) -> None
     """The order of `n` elements by `k` keys, of which the last one counts first."""
     kind = np.dtype(dtype)
     if kind.char not in "bBhHiIlLqQefdFD?":
+        # As CuPy's own lexsort, unlike its sort.
         raise TypeError(f"Sorting keys with dtype '{kind}' is not supported")
 
     def run() -> None:

@@ -131,6 +131,7 @@ def _logsumexp_grad(bench: Bench, dtype: str, misaligned: bool) -> None:
 
 
 def _rounded(values: Array, dtype: str) -> Array:
+    # As kernels are given them: not an error of theirs.
     return values.astype(numpy_dtype(dtype)).astype(np.float64)
 
 
@@ -139,7 +140,7 @@ def _softmax_extremes(bench: Bench, dtype: str) -> None:
     for cols in (7, 40, 2 * 32 * ONE_ROW[numpy_dtype(dtype).itemsize].long, long):
         x = extremes(dtype, cols)
         if cols == long:
-            x = x[:5:2]
+            x = x[:5:2]  # long rows are slow in the emulator
         there = bench.array(x, dtype)
         bench.same(f"softmax [{cols}]", kernels.softmax(bench.gpu, there), _shares(x))
         bench.same(f"log_softmax [{cols}]", kernels.log_softmax(bench.gpu, there), _logs(x))
@@ -150,6 +151,7 @@ def _softmax_extremes(bench: Bench, dtype: str) -> None:
 
 
 def _large(bench: Bench, dtype: str) -> None:
+    # 3e4 is in reach of every other dtype: float16 ends at 65504.
     top = float(np.finfo(np.float64).max) if dtype == "float64" else 3e4
     for cols in (5, 520):
         x = np.zeros((3, cols))
@@ -194,6 +196,7 @@ def _sparse(bench: Bench, dtype: str, misaligned: bool) -> None:
 
 def _dense(bench: Bench, dtype: str, misaligned: bool) -> None:
     for shape in shapes(bench.gpu, dtype, TWO_ROWS):
+        # Up to 2 / (n + 1): a row sums to about 1, as labels do.
         x, labels = scores(shape, dtype), drawn(shape, 4, 0.0, 2 / (shape[1] + 1), dtype)
         _all_forms(bench, dtype, misaligned, x, labels, bench.array(labels, dtype, misaligned))
 

@@ -2,4 +2,5 @@
 
 from gtape.devices.simulated.activation import activate
 
+# Here, before the program's first line, which may import CuPy.
 activate()
