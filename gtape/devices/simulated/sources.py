@@ -1,4 +1,4 @@
-"""CuPy's own sources of the pinned version, of which two modules are built against simulated CUDA.
+"""CuPy's own sources of the pinned version, of which one module is built against simulated CUDA.
 
 They come from the package index that pip would ask, or from the file GTAPE_SIMULATED_SDIST names.
 What comes must have the digest that stands here: no other text reaches the compiler.
@@ -39,7 +39,9 @@ def archive(kept: Path) -> Path:
                              f"{place if place.is_file() else 'what the index sent'} has "
                              f"{sha256(data).hexdigest()}: remove it, or fetch the file again")
     if not place.is_file():
-        place.write_bytes(data)
+        unfinished = place.with_suffix(f".{os.getpid()}")  # under its name only when it is whole
+        unfinished.write_bytes(data)
+        unfinished.replace(place)
     return place
 
 
@@ -53,11 +55,11 @@ def _fetched() -> bytes:
     index = os.environ.get("PIP_INDEX_URL") or os.environ.get("UV_INDEX_URL") or (
         "https://pypi.org/simple")
     for attempt in range(_ATTEMPTS):
+        time.sleep(attempt)
         try:
             return _from_index(f"{index.rstrip('/')}/cupy/")
         except (OSError, ValueError) as error:
             failure = error
-        time.sleep(attempt)
     raise SimulatorError(
         f"the simulated GPU is built from {_FILE}, which could not be fetched from {index}: "
         f"{failure}; download it from https://pypi.org/project/cupy/{VERSION}/#files where there "
