@@ -22,7 +22,7 @@ def finfo(dtype: object) -> Any:
     wanted = as_dtype(dtype)
     if not (wanted.is_floating or wanted.is_complex):
         raise ValueError(f"finfo takes a floating dtype; got {wanted!r}. Use iinfo")
-    return wanted.real_dtype._info()
+    return wanted.real_dtype._info()  # a complex number is two of these
 
 
 def iinfo(dtype: object) -> Any:
@@ -38,7 +38,7 @@ def _wide(value: TensorLike) -> Tensor:
     """A tensor; Python numbers become int64 and float64, as NumPy's."""
     if isinstance(value, (Tensor, Readable)):
         return convert(value)
-    return convert(np.asarray(value))
+    return convert(np.asarray(value))  # tf.constant would make int32 and float32
 
 
 def _common(values: list[Tensor]) -> DType:
@@ -63,9 +63,11 @@ def select(condlist: TensorLike, choicelist: TensorLike, default: Any = 0) -> Te
     if not conditions:
         raise ValueError("select: condlist must not be empty")
     values = [_wide(v) for v in (*choices, default)]
+    # As in NumPy 2, a Python number takes the dtype of the arrays (NEP 50).
     number = isinstance(default, (bool, int, float, complex))
     dtype = _common(values[:-1] if number and _weaker(default, values[:-1]) else values)
     *found, made = (cast(v, dtype) for v in values)
+    # From the last: the first condition that holds is applied last, and wins.
     for condition, choice in zip(reversed(conditions), reversed(found)):
         made = where(cast(_wide(condition), bool_), choice, made)
     return made

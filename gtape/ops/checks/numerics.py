@@ -62,9 +62,10 @@ class _FiniteCheck(Recorder):
     def observe(self, op: Op, inputs: tuple[object, ...], outputs: tuple[Tensor, ...],
                 context: object) -> None:
         for tensor in outputs:
+            # A trace has no numbers yet; integers are always finite.
             if not isinstance(tensor, EagerTensor) or not tensor._t.differentiable:
                 continue
-            with tensor._t.device.scope():
+            with tensor._t.device.scope():  # CuPy computes on the current GPU
                 faults = _faults(tensor._t.xp, tensor._a)
             if faults:
                 described = ", ".join(str(x.spec) if isinstance(x, Tensor) else repr(x)
@@ -77,11 +78,12 @@ class _FiniteCheck(Recorder):
 class _PlacementLog(Recorder):
     def observe(self, op: Op, inputs: tuple[object, ...], outputs: tuple[Tensor, ...],
                 context: object) -> None:
-        for tensor in outputs[:1]:
+        for tensor in outputs[:1]:  # one line for an op, however many results it has
+            # A warning: below that level logging shows nothing unless it is set up.
             logging.getLogger("gtape").warning("%s runs on %s", op.name, tensor.device)
 
 
-_finite_check = _FiniteCheck()
+_finite_check = _FiniteCheck()  # one for all threads: each finds it on its stack by identity
 _placement_log = _PlacementLog()
 
 
@@ -90,7 +92,7 @@ def _is_on(recorder: Recorder) -> bool:
 
 
 def _turn(recorder: Recorder, on: bool) -> None:
-    if on and not _is_on(recorder):
+    if on and not _is_on(recorder):  # turned on twice, it must not check twice
         push(recorder)
     elif not on:
         remove(recorder)

@@ -39,7 +39,7 @@ def _typed(result: object, wanted: object, name: str) -> Any:
 
 
 def _dtype(wanted: object) -> DType:
-    return as_dtype(getattr(wanted, "dtype", wanted))
+    return as_dtype(getattr(wanted, "dtype", wanted))  # Tout may hold TensorSpecs
 
 
 class _Slot:
@@ -146,6 +146,7 @@ def py_function(func: Callable[..., object] | None = None, inp: Any = None, Tout
     def call(*tensors: Tensor) -> Any:
         return _typed(func(*tensors), Tout, "py_function")
 
+    # As TensorFlow's EagerPyFunc, which is stateful: it runs though nobody needs the result.
     return _hosted("py_function", call, inp, Tout, has_side_effect=True, differentiable=True)
 
 
@@ -154,7 +155,7 @@ def _number(value: object) -> str:
     if isinstance(value, (bytes, str)):
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
         return f'"{text}"'
-    if isinstance(value, (bool, np.bool_)):
+    if isinstance(value, (bool, np.bool_)):  # tf.print shows 1 and 0
         return str(int(value))
     if isinstance(value, (np.floating, float)):
         # So many digits always, and at most so many, tell two numbers of the type apart (IEEE 754).
@@ -181,6 +182,7 @@ def array_text(array: np.ndarray, edge: int, depth: int = 0) -> str:
 def _text(value: object, edge: int) -> str:
     if isinstance(value, (Tensor, Readable)):
         tensor = value._read_() if isinstance(value, Readable) else value
+        # Printing uses no value: no tape is told.
         return array_text(np.asarray(tensor._peek()), edge)
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k!r}: {_text(v, edge)}" for k, v in value.items()) + "}"
@@ -223,10 +225,11 @@ def print_(*inputs: object, output_stream: object = None, summarize: int | None 
     Raises:
         ValueError: another `output_stream`.
     """
-    edge = 3 if summarize is None else summarize
+    edge = 3 if summarize is None else summarize  # TensorFlow's default
 
     def run(*values: object) -> list[Tensor]:
         parts = [v if isinstance(v, str) else _text(v, edge) for v in values]
+        # Sys.stderr of this moment: it may have been redirected since.
         _write(sep.join(parts) + end, sys.stderr if output_stream is None else output_stream)
         return []
 

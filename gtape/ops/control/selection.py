@@ -76,7 +76,7 @@ def _positions(condition: Tensor) -> Tensor:
 def _truth(name: str, pred: TensorLike) -> Any:
     """A condition as a Python bool, or as the symbol that it is."""
     if not _has_type(pred):
-        return bool(pred)
+        return bool(pred)  # of a Python bool no tensor need be made
     x = convert(pred)
     if math.prod(x.spec.shape) != 1:
         raise InvalidArgumentError(f"{name}: the condition must be a scalar; got {x.spec}. "
@@ -134,6 +134,7 @@ def case(pred_fn_pairs: TensorLike, default: Callable[..., object] | None = None
                      pred_fn_pairs, "case: pred_fn_pairs")
     if any(not isinstance(pair, (list, tuple)) or len(pair) != 2 for pair in pairs):
         raise TypeError(f"case takes (condition, function) pairs; got {shown(pred_fn_pairs)}")
+    # All of them, before a condition is looked at: a wrong one must not wait for its turn.
     for _, function in pairs:
         _function("case", "each second item of a pair", function)
     chosen = None if default is None else _function("case", "default", default)
@@ -147,7 +148,7 @@ def case(pred_fn_pairs: TensorLike, default: Callable[..., object] | None = None
         if truth:
             held.append(function)
             if not exclusive:
-                break
+                break  # later conditions cannot matter
     if len(held) > 1:
         raise InvalidArgumentError(f"case: the conditions must exclude each other; {len(held)} of "
                                    f"{len(pairs)} hold. Leave out exclusive=True to take the first")
@@ -168,6 +169,7 @@ def _branches(branch_fns: object) -> Sequence[Any]:
             raise ValueError(f"switch_case: the keys must be 0 … {len(keys) - 1}, each once; got "
                              f"{sorted(keys)}")
         items = [function for _, function in sorted(zip(keys, (f for _, f in items)),
+                                                    # Functions have no order.
                                                     key=lambda pair: pair[0])]
     return [_function("switch_case", "each branch", function) for function in items]
 
@@ -198,4 +200,5 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None,
     index = as_int(branch_index, "switch_case: branch_index")
     if 0 <= index < len(functions):
         return functions[index]()
+    # TensorFlow's rule: out of range, below 0 too, is the last one.
     return (functions[-1] if default is None else _function("switch_case", "default", default))()

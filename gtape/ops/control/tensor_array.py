@@ -82,6 +82,7 @@ class TensorArray:
     @property
     def _items(self) -> list[Tensor | None]:
         if self._whole is not None:
+            # A list again as soon as an index is a number: a write to it copies nothing.
             self._list, self._whole = list(unstack_(self._whole, axis=0)), None
         return self._list
 
@@ -139,12 +140,12 @@ class TensorArray:
         return self._shape
 
     @property
-    def handle(self) -> None:
+    def handle(self) -> None:  # no resource of a runtime stands behind it
         return None
 
     @property
     def flow(self) -> Tensor:
-        return convert(0)
+        return convert(0)  # TensorFlow orders writes by it; here Python's lines do
 
     def size(self, name: str | None = None) -> Tensor:
         """The number of elements, written or not."""
@@ -184,10 +185,11 @@ class TensorArray:
         item = self._fitting(value)
         self._items.extend([None] * (at + 1 - len(self._items)))
         self._items[at] = item
-        self._read.discard(at)
+        self._read.discard(at)  # written anew, it can be read once more
         return self
 
     def _fitting(self, value: TensorLike) -> Tensor:
+        # Python numbers take the array's dtype; a tensor's own is checked.
         item = convert(value, None if isinstance(value, Tensor) else self._dtype)
         if item.dtype is not self._dtype:
             raise InvalidArgumentError(f"TensorArray.write: the array holds {self._dtype!r}, the "

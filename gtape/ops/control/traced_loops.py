@@ -49,6 +49,7 @@ class LoopVars:
             if isinstance(leaf, TensorArray):
                 tensor = leaf.together()
             else:
+                # A body may return Python numbers: they take the variable's dtype.
                 weak = None if isinstance(leaf, (Tensor, Readable)) else spec.dtype
                 tensor = convert(leaf, weak)
             if tensor.spec != spec:
@@ -62,6 +63,7 @@ class LoopVars:
 def _shapes_of_arrays(body: Callable[..., Any], values: Any) -> None:
     """Let `body` run on trial where a TensorArray does not know the shape of its elements."""
     arrays = [v for v in nest.flatten(values) if isinstance(v, TensorArray)]
+    # A trial traces the body once more: only where it can teach something.
     if all(a.element_shape.is_fully_defined() for a in arrays):
         return
     # On trial, since writing would change the user's arrays.

@@ -113,5 +113,6 @@ def clip_by_global_norm(t_list: Sequence[TensorLike | None], clip_norm: Supports
             clipped.append(None)
             continue
         values = _values(t)
+        # There is one norm, but each tensor may have a dtype of its own.
         clipped.append(_of_values(t, s.multiply(values, cast(scale, values.dtype))))
     return clipped, norm

@@ -89,12 +89,12 @@ def _compare(self: TensorLike, other: TensorLike | None, function: Callable[...,
     if other is None:
         return unequal
     if isinstance(other, CompositeTensor):
-        return NotImplemented
+        return NotImplemented  # Python asks the composite next
     a, b = operands("equal", (self, other))
     try:
         np.broadcast_shapes(a.spec.shape, b.spec.shape)
     except ValueError:
-        return convert(unequal, dtypes.bool_, a._t.device)
+        return convert(unequal, dtypes.bool_, a._t.device)  # one bool, as TensorFlow says
     return function(a, b)
 
 
@@ -115,7 +115,7 @@ def _abs(self: TensorLike) -> Tensor:
 
 def absolute(x: TensorLike | CompositeTensor, name: str | None = None) -> Tensor:
     """|x|; for complex values the magnitude, real. The gradient at 0 is 0."""
-    if type(x) is EagerTensor and x._t.fast:
+    if type(x) is EagerTensor and x._t.fast:  # the hot path: no convert, no look at the dtype
         return s.real_abs(x)
     if isinstance(x, CompositeTensor):
         return s.real_abs(x)
@@ -218,6 +218,7 @@ def squared_length(x: Tensor) -> Tensor:
     """|x|², real."""
     if not x.dtype.is_complex:
         return s.square(x)
+    # Without the root in |z|, which rounds and has no slope at 0.
     return s.add(s.square(s.real_part(x)), s.square(s.imag_part(x)))
 
 
@@ -243,7 +244,7 @@ def _install(cls: type) -> None:
     members: dict[str, Any] = {
         "__truediv__": _divide, "__rtruediv__": _reflected(_divide), "__abs__": _abs,
         "__invert__": _invert, "__round__": _round, "__divmod__": _divmod,
-        "__pos__": lambda self: self + 0,
+        "__pos__": lambda self: self + 0,  # a new tensor, and of a Variable its value
         "__eq__": _string_guard(lambda a, b: _compare(a, b, s.equal, False)),
         "__ne__": _string_guard(lambda a, b: _compare(a, b, s.not_equal, True))}
     for name, member in members.items():

@@ -31,7 +31,7 @@ from gtape.trace.symbolic_tensor import SymbolicTensor
 def take_rows(xp: Any, params: Any, indices: Any, axis: int) -> Any:
     """params taken at indices along axis; on a GPU, zeros where an index is out of range."""
     if xp is np:
-        return np.take(params, indices, axis=axis)
+        return np.take(params, indices, axis=axis)  # checked before: -1 would take the last row
     # On a GPU an error would be seen only by waiting for it.
     valid = (indices >= 0) & (indices < params.shape[axis])
     y = xp.take(params, xp.where(valid, indices, 0), axis=axis)
@@ -127,7 +127,7 @@ def gather(params: TensorLike, indices: TensorLike, validate_indices: bool | Non
     batch = as_int(batch_dims, "gather: batch_dims")
     batch = batch + index.ndim if batch < 0 else batch
     if axis is None:
-        axis = batch
+        axis = batch  # TensorFlow's default: the first axis after the batch
     if not x.ndim:
         raise InvalidArgumentError("gather: params must not be a scalar")
     (at,) = normal_axes("gather", as_int(axis, "gather: axis"), x.ndim)
@@ -207,6 +207,7 @@ gather_nd_.on_cuda("kernels.indexing.gather_nd")
 
 @gather_nd_.vjp("params")
 def _(g: Tensor, params_spec: Spec, indices: Any) -> Any:
+    # Whole rows, as of `gather`: the table is not filled with zeros.
     if indices.spec.shape[-1] == 1:
         count = math.prod(indices.spec.shape[:-1])
         values = reshape_(g, shape=(count, *params_spec.shape[1:]))
@@ -285,6 +286,7 @@ def embedding_lookup(params: object, ids: TensorLike | CompositeTensor,
         InvalidArgumentError: an id out of range.
     """
     if isinstance(params, (list, tuple)):
+        # One table needs no concat, which would make its gradient dense.
         params = params[0] if len(params) == 1 else concat(params, 0)
     rows = gather(params, ids)
     if max_norm is None:
@@ -308,14 +310,14 @@ def slice_tensor(value: TensorLike) -> Tensor:
     return convert(value)
 
 
-_HOST_INT = CPU.typed(dtypes.int32)
+_HOST_INT = CPU.typed(dtypes.int32)  # looked up once, and not at every IndexedSlices
 
 
 # ---------------------------------------------------------------- indices in range
 def check_rows(xp: ArrayModule, indices: Any, rows: int, name: str) -> None:
     """Raises InvalidArgumentError for an index outside [0, rows), in host memory. On a GPU the test
     would wait for the device; rows out of range give zeros there."""
-    if xp is np and indices.size:
+    if xp is np and indices.size:  # nothing has no least and no largest
         low, high = int(indices.min()), int(indices.max())
         if low < 0 or high >= rows:
             bad = low if low < 0 else high
@@ -345,6 +347,7 @@ def within(x: Tensor, low: int | None, high: int | None, what: str) -> Tensor:
     Raises InvalidArgumentError: they do not."""
     if type(x) is SymbolicTensor:
         return within_(x, low=low, high=high, what=what)
+    # The check alone: no op to record.
     within_.value(x._t.xp, x._array_(), low=low, high=high, what=what)
     return x
 
@@ -352,6 +355,7 @@ def within(x: Tensor, low: int | None, high: int | None, what: str) -> Tensor:
 def checked_rows(index: Tensor, rows: int, name: str) -> Tensor:
     """`index`, by `check_rows`: now, or in a traced function at every call."""
     if type(index) is SymbolicTensor:
+        # On a GPU every call would wait for the check; kernels give zeros there.
         on_host = index._t.device.is_host
         return within(index, 0, rows, f"{name}: indices") if on_host else index
     check_rows(index._t.xp, index._array_(), rows, name)

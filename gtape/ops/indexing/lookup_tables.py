@@ -313,6 +313,7 @@ class MutableHashTable(LookupTable):
             change(*arrays)
             return []
 
+        # A side effect: a traced function changes the table though nobody reads a result.
         step(name, run, inputs, [], has_side_effect=True)
 
 
@@ -342,7 +343,7 @@ class DenseHashTable(MutableHashTable):
             raise InvalidArgumentError(f"DenseHashTable: empty_key and deleted_key must differ; "
                                        f"both are {shown(empty)}")
         self._apart = {empty: "empty_key", deleted: "deleted_key"}
-        _check_buckets(initial_num_buckets)
+        _check_buckets(initial_num_buckets)  # none are made here, but wrong numbers are wrong
 
     def _lone(self, key: int | str, what: str) -> bytes | int:
         """The only value of a key. Raises UnimplementedError: it is no scalar."""

@@ -36,6 +36,7 @@ compress_.vjp(x=lambda g, x_spec, index, *, axis:
               expand_(g, index, axis=axis, length=x_spec.shape[axis]))
 
 
+# Distinct, as the ops ask; out of order, so that a mix-up shows.
 _INDEX = np.array([3, 0, 2], np.int64)
 compress_.cases = [case((4, 2), _INDEX, axis=0), case((2, 5), _INDEX, axis=1)]
 
@@ -90,16 +91,16 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: IntsLike | None = N
     # The number of results is known only by looking: on a GPU this waits.
     flat = chosen._t.xp.flatnonzero(chosen._array_().reshape(-1))
     index = EagerTensor(flat, chosen._t.device.type_of(flat.dtype))
-    if len(lengths) > 1:
+    if len(lengths) > 1:  # a vector for a mask needs no reshape
         x = reshape_(x, shape=(*shape[:at], math.prod(lengths), *shape[end:]))
     # Distinct indices: the adjoint writes rows and need not add them.
     return compress_(x, index, axis=at)
 
 
 def _count(longest: Any) -> int:
-    if not np.isfinite(longest):
+    if not np.isfinite(longest):  # int() would raise an error that names no function
         raise InvalidArgumentError(f"sequence_mask: lengths must be finite; got {longest}")
-    return max(int(longest), 0)
+    return max(int(longest), 0)  # where all lengths are negative
 
 
 @at_home
@@ -120,10 +121,10 @@ def sequence_mask(lengths: TensorLike, maxlen: int | None = None, dtype: object 
         raise InvalidArgumentError(f"sequence_mask: lengths must be numbers; got {x.spec}")
     if maxlen is None:
         array = x._array_()
-        count = _count(array.max()) if array.size else 0
+        count = _count(array.max()) if array.size else 0  # nothing has no largest
     else:
         count = _count(as_float(maxlen, "sequence_mask: maxlen"))
-    with paused():
+    with paused():  # bools have no gradient: nothing to record
         with room_for("sequence_mask", Spec((*x.spec.shape, count), dtypes.bool_)):
             places = convert(np.arange(count), dtypes.int64, x._t.device)
         hit = less(places, cast(expand_dims(x, -1), dtypes.int64))

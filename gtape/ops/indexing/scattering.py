@@ -25,7 +25,7 @@ from gtape.ops.shape.casting import cast_
 from gtape.ops.shape.creation import zeros
 from gtape.ops.shape.layout import reshape_
 
-_POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
+_POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")  # TensorFlow's names; all but the last are one here
 
 
 def rows_of(xp: ArrayModule, indices: Array, shape: tuple[int, ...], name: str) -> Array:
@@ -51,7 +51,7 @@ def last_writers(xp: ArrayModule, rows: Array, count: int) -> Array:
     """Whether each update is the last one of its row."""
     # CuPy writes equal rows in any order: the place of the last one is the largest.
     order = xp.arange(rows.size)
-    last = xp.full(count + 1, -1, order.dtype)
+    last = xp.full(count + 1, -1, order.dtype)  # one place more, where rows of -1 land
     xp.maximum.at(last, rows, order)
     return last[rows] == order
 
@@ -157,7 +157,7 @@ def _bounding(which: str, word: str, function: Callable[[ArrayModule], Any]) -> 
         rows = rows_of(xp, indices, tensor.shape, name)
         y = _table(xp, tensor, indices.shape[-1])
         rows, values = _inside(xp, rows, updates.reshape((rows.size, *y.shape[1:])))
-        function(xp).at(y, rows, values)
+        function(xp).at(y, rows, values)  # y[rows] = … would keep one of equal rows
         return y.reshape(tensor.shape)
 
     doc = f"y = tensor, with y[indices[I]] the {word} of it and its updates."
@@ -182,7 +182,7 @@ def _arguments(name: str, tensor: TensorLike, indices: TensorLike, updates: Tens
     x = convert(tensor)
     index = index_tensor(indices, name, x)
     values = convert_like(updates, x._t, name)
-    _fitting(name, x.spec, index.spec, values.spec)
+    _fitting(name, x.spec, index.spec, values.spec)  # before IGNORE flattens them
     return (x, index, values) if policy != "IGNORE" else (x, *_without_bad(x, index, values))
 
 
@@ -190,6 +190,7 @@ def _without_bad(x: Tensor, index: Tensor, values: Tensor) -> tuple[Tensor, Tens
     """The index tuples inside x, and their updates."""
     xp, array = x._t.xp, index._array_()
     limits = xp.asarray(x.spec.shape[:array.shape[-1]])
+    # How many are inside is known only by looking at them.
     kept = xp.flatnonzero(((array >= 0) & (array < limits)).all(axis=-1).reshape(-1))
     rest = values.spec.shape[array.ndim - 1:]
     rows = convert(kept, None, x._t.device)

@@ -49,6 +49,7 @@ def remember(piece: TensorLike, variable: Variable, key: object) -> None:
         piece._origin = origin
         return
     number = id(piece)
+    # Forgotten with the tensor: afterwards its id may be another's.
     _traced[number] = weakref.ref(piece, lambda _: _traced.pop(number, None)), origin
 
 
@@ -76,7 +77,7 @@ def _frozen(entry: int | slice | Tensor | None, tensors: list[Tensor], device: D
                            for b in (entry.start, entry.stop, entry.step)])
     if isinstance(entry, (Tensor, list, np.ndarray)):
         if isinstance(entry, list) and not entry:
-            entry = np.zeros(0, np.int32)
+            entry = np.zeros(0, np.int32)  # an empty list would be float32, which is no index
         tensors.append(convert(entry, None, device))
         return _Index(len(tensors) - 1)
     return entry
@@ -91,7 +92,7 @@ def _thawed(key: tuple[object, ...], indices: Any) -> tuple[Any, ...]:
 def changed_piece_(xp: ArrayModule, *values: Array, key: tuple[object, ...], how: str) -> Array:
     """values[0] with values[1] assigned, or added or subtracted, at `key`; the others are the
     index arrays in it."""
-    array, update = xp.array(values[0]), values[1]
+    array, update = xp.array(values[0]), values[1]  # a copy: the old value stays as it is
     at = _thawed(key, values[2:])
     try:
         if how == "assign":
@@ -151,7 +152,7 @@ def _method(how: str) -> property:
     def bound(self: Tensor) -> Callable[..., Any]:
         piece = _origin(self)
         if piece is None:
-            raise AttributeError(how)
+            raise AttributeError(how)  # hasattr says no, as for any tensor that is no slice
 
         def write(value: TensorLike, name: str | None = None) -> Any:
             return _write(piece, value, how)

@@ -112,7 +112,7 @@ def dynamic_update_slice(*, input: TensorLike, update: TensorLike, indices: Tens
                                    f"index for each axis; got {block.spec}, {x.spec} and "
                                    f"indices {begin.spec}")
     if not rank:
-        return block
+        return block  # one cell without indices: all of it is replaced
     room = [n - m for n, m in zip(x.spec.shape, sizes)]
     cells = stack(meshgrid(*map(range_, sizes), indexing="ij"), -1)
     # XLA moves a block that would stick out back inside, and does not raise.

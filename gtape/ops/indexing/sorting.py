@@ -63,8 +63,10 @@ take_along_.cases = [case((2, 4), _INDICES)]
 @primitive(linear="x", tf_name="ScatterNd")
 def put_along_(xp: ArrayModule, x: Array, indices: Array, *, length: int) -> Array:
     """Rows of `length` zeros with y[…, indices[…, j]] = x[…, j]; the indices are distinct."""
+    # Where there are no elements, -1 could be any number of rows, and reshape refuses it.
     rows = x.reshape(-1, x.shape[-1]) if x.size else x.reshape(0, 0)
     y = xp.zeros((*x.shape[:-1], length), x.dtype)
+    # One write for all rows: the positions of each begin where its row does.
     flat = indices.reshape(rows.shape) + xp.arange(rows.shape[0])[:, None] * length
     y.reshape(-1)[flat.reshape(-1)] = rows.reshape(-1)
     return y
@@ -113,10 +115,10 @@ def _last(name: str, values: TensorLike, axis: int) -> tuple[Tensor, tuple[int, 
     if not x.ndim:
         raise InvalidArgumentError(f"{name}: a scalar cannot be sorted; got {x.spec}")
     (at,) = normal_axes(name, as_int(axis, f"{name}: axis"), x.ndim)
-    if at == x.ndim - 1:
+    if at == x.ndim - 1:  # the usual case: no transpose, and none back
         return x, None
     perm = tuple(range(x.ndim))
-    perm = (*perm[:at], x.ndim - 1, *perm[at + 1:-1], at)
+    perm = (*perm[:at], x.ndim - 1, *perm[at + 1:-1], at)  # an exchange of two undoes itself
     return transpose_(x, perm=perm), perm
 
 
@@ -227,6 +229,7 @@ def approx_top_k(input: TensorLike, k: int, reduction_dimension: int = -1,
 @primitive(nondifferentiable=True, tf_name="ArgMax")
 def arg_extreme_(xp: ArrayModule, x: Array, *, axis: int, largest: bool, dtype: DType) -> Array:
     """The position of the first largest or smallest element along `axis`."""
+    # Of a vector NumPy gives a number, not an array.
     return xp.asarray((xp.argmax if largest else xp.argmin)(x, axis=axis)).astype(dtype.np_dtype)
 
 
@@ -277,8 +280,9 @@ def searchsorted_(xp: ArrayModule, rows: Array, values: Array, *, side: str, dty
     """Where each value would be inserted in its row. Not differentiable."""
     count = math.prod(rows.shape[:-1])
     flat, wanted = rows.reshape(count, rows.shape[-1]), values.reshape(count, values.shape[-1])
+    # NumPy's searchsorted takes one sorted vector at a time.
     parts = [xp.searchsorted(row, v, side=side) for row, v in zip(flat, wanted)]
-    y = xp.stack(parts) if parts else xp.zeros((0,), np.int64)
+    y = xp.stack(parts) if parts else xp.zeros((0,), np.int64)  # stack takes no empty list
     return y.reshape(values.shape).astype(dtype.np_dtype)
 
 

@@ -50,6 +50,7 @@ def _classes(xp: Any, rows: Array) -> tuple[Any, Any, Any]:
         return (xp.zeros(some, np.int64), xp.zeros(len(rows), np.int64),
                 xp.full(some, len(rows), np.int64))
     flat = rows.reshape(len(rows), -1)
+    # One column is sorted as numbers; along an axis NumPy compares rows as records.
     keys, axis = (flat[:, 0], None) if flat.shape[1] == 1 else (flat, 0)
     # equal_nan=False: to TensorFlow's hash table no nan is equal to another.
     return xp.unique(keys, return_index=True, return_inverse=True,
@@ -59,7 +60,7 @@ def _classes(xp: Any, rows: Array) -> tuple[Any, Any, Any]:
 def _first(x: Tensor, axis: int) -> Tensor:
     """`x` with its first axis and `axis` exchanged."""
     perm = [*range(x.ndim)]
-    perm[0], perm[axis] = axis, 0
+    perm[0], perm[axis] = axis, 0  # an exchange undoes itself: `_first` brings the axes back too
     return transpose_(x, perm=tuple(perm)) if axis else x
 
 
@@ -71,12 +72,13 @@ def _distinct(x: Tensor, out_idx: str | DType, axis: int = 0) -> tuple[Tensor, T
     first, inverse, count = _classes(xp, rows._array_())
     # NumPy numbers the classes by size; TensorFlow does by first occurrence.
     order = xp.argsort(first)
-    place = xp.argsort(order)
+    place = xp.argsort(order)  # argsort inverts a permutation
 
     def integers(array: np.ndarray, wanted: DType) -> EagerTensor:
         return EagerTensor(array.astype(wanted.np_dtype), tensor._t.device.typed(wanted))
 
     return (_first(unique_(rows, integers(first[order], dtypes.int64)), axis),
+            # NumPy 2.0 gives the inverse of unique along an axis more axes than one.
             integers(place[inverse.reshape(-1)], dtype), integers(count[order], dtype))
 
 

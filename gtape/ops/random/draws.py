@@ -66,7 +66,7 @@ class Draw(Op):
         return None
 
 
-@cache
+@cache  # there are few distributions: no limit is needed
 def op_of(distribution: str) -> Draw:
     """The op that draws from `distribution`, where it has to be a node or a record."""
     return Draw(distribution)
@@ -78,6 +78,7 @@ def drawn(distribution: str, position: Position, shape: Sequence[int], array_typ
     # A draw from numbers alone is no op: nothing can be traced or recorded of it.
     if type(position) is not tuple or arrays or (
             tracer_now() is not None and outgrows([Spec(tuple(shape), array_type.dtype)])):
+        # Sorted: the order of keywords must not make other attributes.
         attrs = (require_known(tuple(shape)), array_type, tuple(sorted(parameters.items())))
         return op_of(distribution).run((as_tensor(position), *arrays), attrs)[0]
     return EagerTensor(_sampled(distribution, *position, tuple(shape), array_type, (), parameters),
@@ -105,7 +106,7 @@ def _sampled(distribution: str, key: Any, offset: int, shape: tuple[int, ...],
                       dtype=array_type.dtype.np_dtype, **parameters)
     except (MemoryError, ValueError, OverflowError) as error:
         spec = Spec(shape, array_type.dtype)
-        check_size(distribution, spec)
+        check_size(distribution, spec)  # only now: every draw would pay for it
         if isinstance(error, MemoryError):
             raise exhausted(distribution, [spec], error) from error
         raise
@@ -126,7 +127,7 @@ def _categorical(array_type: ArrayType, key: Any, offset: int, shape: Any, logit
     """Classes, by kernels where the logits have them."""
     classes, gpu = None, array_type.device.executor
     if gpu is not None:
-        from gtape.devices.cuda.kernels import random_numbers
+        from gtape.devices.cuda.kernels import random_numbers  # of use with a GPU alone
 
         classes = random_numbers.categorical(gpu, key, offset, logits, shape[1])
     if classes is None:
@@ -149,6 +150,7 @@ def _bounded_normal(array_type: ArrayType, key: tuple[int, int], offset: int,
     from gtape.numerics.special import erfc, ndtri
 
     xp = array_type.xp
+    # Float64: far out the difference of two Φ cancels, and ndtri widens what is left.
     m, s, low, high = (xp.asarray(p).astype(np.float64) for p in parameters)
     # Φ by erfc keeps digits far in the lower tail, where 1 + erf has none.
     below, above = (0.5 * erfc(xp, -(v - m) / (s * np.sqrt(2))) for v in (low, high))
@@ -190,6 +192,7 @@ stateless_position_.cases = [case(np.array([1, 2], np.int32))]
 @primitive(nondifferentiable=True)
 def folded_seeds_(xp: ArrayModule, seed: Array, data: Array) -> Array:
     """[n, 2]: a stateless seed for each number of `data`, of the dtype of `seed`."""
+    # 3 sets these seeds apart from the keys that stateless draws make, with 2.
     wide = np.array([mixed(3, *seed.tolist(), n) for n in data.tolist()], np.uint32)
     return xp.asarray(wide.astype(np.int32).astype(seed.dtype).reshape(-1, 2))
 

@@ -29,13 +29,13 @@ from gtape.ops.shape.identity import identity_
 from gtape.ops.shape.packing import stack_
 from gtape.trace.host_steps import symbolic
 
-_MASK64 = 0xFFFFFFFFFFFFFFFF
+_MASK64 = 0xFFFFFFFFFFFFFFFF  # Python's integers do not wrap round at 64 bits
 
 
 class Algorithm(enum.Enum):
     """Counter-based generators; gtape has Philox."""
 
-    PHILOX = 1
+    PHILOX = 1  # the numbers are TensorFlow's
     THREEFRY = 2
     AUTO_SELECT = 3
 
@@ -50,6 +50,7 @@ def _check_algorithm(alg: str | None) -> None:
 
 
 def _state(key: int, counter: int) -> np.ndarray:
+    # TensorFlow's layout of a Philox state: the counter first, then the key.
     return np.array([_signed(counter), _signed(counter >> 64), _signed(key)], np.int64)
 
 
@@ -71,6 +72,7 @@ def create_rng_state(seed: int, alg: str = "philox") -> Tensor:
 def position_of_state_(xp: ArrayModule, state: Array) -> Array:
     """The position int64[4] at which a Generator in this state draws."""
     low, high, key = (n & _MASK64 for n in state.tolist())
+    # 4 sets generators apart: keys of other origin are mixed with 0, 2 and 3.
     return xp.asarray(np.array([*mixed(4, key), _signed(low), _signed(high)], np.int64))
 
 
@@ -107,6 +109,7 @@ class Generator:
             state = copy_from.state
         if state is None:
             raise ValueError("a Generator needs a state; use Generator.from_seed(seed)")
+        # TensorFlow's names, of the attribute too, by which checkpoints find it.
         self._state_var = Variable(_state_array(state), trainable=False, name="StateVar")
 
     @classmethod
@@ -127,6 +130,7 @@ class Generator:
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
         """A generator with an unpredictable key."""
+        # From the operating system: no seed of the program repeats it.
         return cls(state=_state(secrets.randbits(64), 0), alg=alg)
 
     @property
@@ -151,7 +155,7 @@ class Generator:
 
     def _set(self, state: TensorLike) -> None:
         with paused():
-            self._state_var.assign(state, read_value=False)
+            self._state_var.assign(state, read_value=False)  # nobody looks at what it gives
 
     def _take(self, count: int) -> Position:
         """A source of `random_ops`: draw at the counter, and move it on."""
@@ -172,7 +176,7 @@ class Generator:
         try:
             return draw(self._take, *args)
         except Exception:
-            if tracer_now() is None:
+            if tracer_now() is None:  # a trace draws only when it is called
                 self._set(before)
             raise
 
@@ -190,7 +194,7 @@ class Generator:
 
     def skip(self, delta: int) -> Tensor:
         """Move the counter on by `delta` values; the state before."""
-        before = identity_(self._now())
+        before = identity_(self._now())  # a tensor of its own, not the Variable's value
         self._take(as_int(delta, "skip: delta"))
         return before
 
@@ -208,7 +212,7 @@ class Generator:
         """
         if tracer_now() is not None:
             raise NotTraceableError("Generator.split makes Variables, whose values a trace has not")
-        keys = self.make_seeds(count).numpy()[0]
+        keys = self.make_seeds(count).numpy()[0]  # the second row is zeros
         return [Generator.from_key_counter(int(key), 0) for key in keys]
 
     def normal(self, shape: IntsLike, mean: SupportsFloat = 0.0, stddev: SupportsFloat = 1.0,
@@ -244,7 +248,7 @@ def _counter_number(counter: TensorLike) -> int:
     return sum((int(n) & _MASK64) << 64 * i for i, n in enumerate(parts))
 
 
-_global: list[Generator] = []
+_global: list[Generator] = []  # filled at first use: an import draws no randomness
 
 
 def get_global_generator() -> Generator:

@@ -82,6 +82,7 @@ class Constant(Initializer):
         self.value = value
         self.support_partition = support_partition
 
+    # None, unlike the others: the value may say its dtype.
     def __call__(self, shape: IntsLike, dtype: object = None) -> Any:
         return super().__call__(shape, dtype)
 
@@ -89,7 +90,7 @@ class Constant(Initializer):
         return constant(self.value, dtype, shape)
 
     def get_config(self) -> dict[str, Any]:
-        return {"value": self.value}
+        return {"value": self.value}  # TensorFlow's leaves out support_partition too
 
 
 class _Random(Initializer):
@@ -106,7 +107,7 @@ class _Random(Initializer):
         if self.seed is None:
             return functions.stream(None)
         # Stateless: the same seed gives the same numbers at each call, whatever was drawn before.
-        return functions.stateless(self._what, [self.seed, 0])
+        return functions.stateless(self._what, [self.seed, 0])  # TensorFlow's pair too
 
     def get_config(self) -> dict[str, object]:
         return {**dict(zip(self._parameters, self._given)), "seed": self.seed}
@@ -126,6 +127,7 @@ class RandomNormal(_Random):
     _what = "random_normal_initializer"
     _parameters = ("mean", "stddev")
 
+    # 0.05 is TensorFlow's default, here and for RandomUniform.
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None) -> None:
         super().__init__(mean, stddev, seed)
         self.mean, self.stddev = mean, stddev

@@ -45,6 +45,7 @@ def mixed(*numbers: int) -> Key:
     """A Philox key that depends on every bit of the numbers."""
     key = _HOME
     for number in numbers:
+        # Philox mixes: each number is a counter under the key made so far.
         words = distributions.words(np, key, number & _MASK64, 2)
         key = (int(words[0]), int(words[1]))
     return key
@@ -99,7 +100,7 @@ class Streams:
         """What JSON can hold of the seed, and of the streams that were drawn from."""
         with self._lock:
             used = [[op_seed, *position.tolist()] for op_seed, position in self._positions.items()
-                    if position.tolist() != self._start(op_seed)]
+                    if position.tolist() != self._start(op_seed)]  # the others start there anyway
             return {"seed": self.seed, "base": self._base, "streams": used}
 
     def restore(self, kept: dict[str, Any]) -> None:
@@ -152,7 +153,7 @@ class StreamState(ArrayState):
         return CPU.typed(int64)
 
 
-_states: dict[int | None, StreamState] = {}
+_states: dict[int | None, StreamState] = {}  # one per stream: draws of a trace share it
 
 
 def take(op_seed: int | None, count: int) -> Position:
@@ -163,7 +164,7 @@ def take(op_seed: int | None, count: int) -> Position:
     Raises:
         InvalidArgumentError: more values than a tensor can have.
     """
-    if count >= 2 ** 63:
+    if count >= 2 ** 63:  # it becomes an int64 below
         raise InvalidArgumentError(f"a tensor must have fewer than 2**63 elements; got {count} "
                                    f"random numbers to draw")
     tracer = tracer_now()
@@ -208,7 +209,7 @@ def _by_kernel(distribution: str, xp: ArrayModule, arguments: tuple[object, ...]
     device = next((d for d in others if d.xp is xp), None)
     if device is None or device.executor is None:
         return None
-    from gtape.devices.cuda.kernels.random_numbers import DISTRIBUTIONS
+    from gtape.devices.cuda.kernels.random_numbers import DISTRIBUTIONS  # with a GPU alone
 
     if distribution not in DISTRIBUTIONS:
         return None

@@ -118,7 +118,7 @@ def bincount(arr: TensorLike, weights: Any = None, minlength: int | None = None,
     if axis not in (None, 0, -1):
         raise ValueError(f"bincount: axis must be None, 0 or -1; got {shown(axis)}")
     x = cast(convert(arr), dtypes.int64)
-    with paused():
+    with paused():  # positions have no gradient
         ids = within(x, 0, None, "bincount: the integers")
         length = _length(ids, minlength, maxlength)
         rows = x.spec.shape[0] if axis == -1 and x.ndim == 2 else 1
@@ -189,7 +189,7 @@ def confusion_matrix(labels: TensorLike, predictions: TensorLike, num_classes: i
                                    f"length; got {truth.spec} and {guess.spec}")
     pairs = stack_(truth, guess, axis=1)
     if num_classes is None:
-        count = int(np.asarray(pairs._peek()).max(initial=-1)) + 1
+        count = int(np.asarray(pairs._peek()).max(initial=-1)) + 1  # no pairs: no classes
     else:
         count = as_int(num_classes, "confusion_matrix: num_classes")
     pairs = within(pairs, 0, count, "confusion_matrix: class numbers")
@@ -200,5 +200,6 @@ def confusion_matrix(labels: TensorLike, predictions: TensorLike, num_classes: i
         if each.spec.shape != truth.spec.shape:
             raise InvalidArgumentError(f"confusion_matrix: the weights must have the shape of the "
                                        f"labels, {truth.spec}; got {each.spec}")
+    # The class numbers have no gradient; weights keep theirs, by the scatter.
     mark_all(CUT, "confusion_matrix", (truth, guess), ())
     return scatter_nd_(pairs, each, shape=(count, count))

@@ -182,7 +182,7 @@ def normalize_moments(counts: TensorLike, mean_ss: TensorLike, variance_ss: Tens
                       shift: TensorLike | None, name: str | None = None) -> tuple[Tensor, Tensor]:
     """The mean and the variance from what `sufficient_statistics` gives."""
     total = convert(counts)
-    shifted_mean = s.multiply(mean_ss, 1 / total)
+    shifted_mean = s.multiply(mean_ss, 1 / total)  # TensorFlow's way: by the reciprocal
     mean = shifted_mean if shift is None else s.add(shifted_mean, shift)
     variance = s.subtract(s.multiply(variance_ss, 1 / total),
                         s.square(shifted_mean))

@@ -37,6 +37,7 @@ def add_n_(xp: Any, *values: object) -> Any:
     # A new array, into which the others are added: one allocation for any number of tensors.
     total = xp.add(values[0], values[1])
     for value in values[2:]:
+        # Of rank 0 NumPy's sum is a number, into which nothing can be added.
         total = xp.add(total, value, out=total) if total.ndim else total + value
     return total
 
@@ -70,6 +71,7 @@ def add_n(inputs: object, name: str | None = None) -> Tensor:
         ValueError: no list, or an empty one.
         InvalidArgumentError: shapes or dtypes differ.
     """
+    # A scalar tensor has __iter__ too, which raises only when called.
     if not hasattr(inputs, "__iter__") or getattr(inputs, "ndim", 1) == 0:
         raise ValueError(f"add_n takes a list of tensors; got {shown(inputs)}")
     values = [_dense(value) for value in inputs]

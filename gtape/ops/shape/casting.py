@@ -85,17 +85,18 @@ def _bound(limit: Any, dtype: DType) -> float:
     kind = dtype.as_numpy_dtype
     # Python compares integers and floats exactly; the limits of int64 as floats are beyond it.
     exact = limit if isinstance(limit, int) else float(limit)
-    if abs(exact) > float(dtype.max):
+    if abs(exact) > float(dtype.max):  # as the bounds of int32 are to float16
         return math.copysign(float(dtype.max), exact)
     bound = kind(limit)
     if abs(float(bound)) > abs(exact):
-        bound = np.nextafter(bound, kind(0))
+        bound = np.nextafter(bound, kind(0))  # it was rounded up, as int32's largest in float32
     return float(bound)
 
 
 @primitive(nondifferentiable=True, tf_name="Bitcast")
 def bitcast_(xp: ArrayModule, x: Array, *, dtype: DType) -> Array:
     """The same bytes read as another dtype. Not differentiable."""
+    # A view with another size of element needs a contiguous last axis; a scalar has none.
     return xp.ascontiguousarray(x).reshape(-1).view(dtype.np_dtype).reshape(
         _recut(x.shape, x.dtype.itemsize, dtype.size))
 

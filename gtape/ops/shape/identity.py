@@ -95,6 +95,7 @@ def identity(input: TensorLike, name: str | None = None) -> Tensor:
 
     The gradient passes unchanged; on another device it is moved back.
     """
+    # Lists and tuples become tensors, as everywhere; other nests cannot.
     if nest.is_nested(input) and not isinstance(input, (list, tuple)):
         return nest.map_structure(identity, input)
     x = convert(input)
@@ -200,7 +201,7 @@ def cpu(self: Tensor) -> Tensor:
 
 def gpu(self: Tensor, gpu_index: int = 0) -> Tensor:
     """The tensor on GPU `gpu_index`. Raises InvalidArgumentError when there is none."""
-    from gtape.devices.probe import device_named
+    from gtape.devices.probe import device_named  # looks for GPUs, which an import must not
 
     device = device_named(f"GPU:{as_int(gpu_index, 'gpu_index')}")
     return self if self._t.device is device else move(self, device)

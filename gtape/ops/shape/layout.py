@@ -126,7 +126,7 @@ sum_to_.cases = [case((2, 3, 4), shape=(3, 1)), case((2, 3), shape=())]
 def sum_to(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     """The adjoint of broadcasting: `tensor` summed down to `shape`."""
     have = tensor.spec.shape
-    if have == shape:
+    if have == shape:  # the usual case: no op, no record
         return tensor
     if numpy_code.stretches(have, shape):
         return broadcast_to_(tensor, shape=shape)
@@ -147,6 +147,7 @@ def _(a: Spec, *, perm: tuple[int, ...]) -> Spec:
     return a.reshaped(tuple(a.shape[i] for i in perm))
 
 
+# Argsort inverts a permutation; int, since attributes are Python's numbers.
 transpose_.vjp(a=lambda g, *, perm: transpose_(g, perm=tuple(int(i) for i in np.argsort(perm))))
 transpose_.cases = [case((2, 3, 4), perm=(2, 0, 1)), case((3,), perm=(0,))]
 

@@ -56,7 +56,7 @@ def concat(values: TensorLike, axis: IntsLike, name: str = "concat") -> Tensor:
         InvalidArgumentError: ranks, other lengths or dtypes differ; or there is no such axis.
     """
     if isinstance(values, Tensor):
-        values = [values]
+        values = [values]  # TensorFlow takes one tensor for a list of one
     tensors = as_tensors(values, "concat")
     if not tensors:
         raise ValueError("concat needs at least one tensor; got an empty list")
@@ -69,6 +69,7 @@ def concat(values: TensorLike, axis: IntsLike, name: str = "concat") -> Tensor:
 @primitive(linear="value", tf_name="SplitV")
 def split_(xp: ArrayModule, value: Array, *, sizes: tuple[int, ...], axis: int) -> list[Array]:
     """Consecutive pieces of the given sizes along `axis`."""
+    # NumPy takes the places of the cuts, and the end is none.
     return list(xp.split(value, list(accumulate(sizes))[:-1], axis=axis))
 
 
@@ -174,6 +175,7 @@ def stack(values: TensorLike, axis: IntsLike = 0, name: str = "stack") -> Tensor
         InvalidArgumentError: shapes or dtypes differ; or there is no such axis.
     """
     if isinstance(values, Tensor):
+        # A tensor is the list of its rows: stacked along axis 0 they are the tensor.
         return values if axis == 0 else stack(unstack(values), axis)
     values = as_items(values, "stack: values")
     # Nested Python numbers are one constant; op by op each leaf would be a tensor first.

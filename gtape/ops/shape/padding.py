@@ -77,11 +77,11 @@ def mirror_fold_(xp: ArrayModule, x: Array, *, paddings: Pads, edge: bool) -> Ar
     """The margins added to the cells they mirror: the adjoint of mirror_pad."""
     for axis, (before, after) in enumerate(paddings):
         if not before and not after:
-            continue
+            continue  # no margin to add, no copy to make
         # Axis by axis, as the padding was made: corners mirror margins that are already whole.
         x = xp.moveaxis(x, axis, 0)
         n, off = x.shape[0] - before - after, 0 if edge else 1
-        y = xp.array(x[before:before + n])
+        y = xp.array(x[before:before + n])  # a copy: the margins are added into it
         y[off:off + before] += x[:before][::-1]
         y[n - off - after:n - off] += x[before + n:][::-1]
         x = xp.moveaxis(y, 0, axis)
@@ -139,4 +139,4 @@ def _fill(x: Tensor, value: TensorLike) -> bytes | complex:
     tensor = convert(value, x.dtype)
     if tensor.ndim:
         raise InvalidArgumentError(f"pad: constant_values must be one value; got {shown(value)}")
-    return tensor._array_().tolist()
+    return tensor._array_().tolist()  # a Python value: attributes are hashed

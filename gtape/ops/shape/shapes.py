@@ -120,7 +120,7 @@ def unravel_index_(xp: ArrayModule, indices: Array, *, dims: tuple[int, ...]) ->
                                    f"{list(dims)}; got {int(indices.min())} to "
                                    f"{int(indices.max())}")
     parts = xp.stack([xp.asarray(p) for p in xp.unravel_index(indices, dims)])
-    return parts.astype(indices.dtype)
+    return parts.astype(indices.dtype)  # NumPy counts in its own integer type
 
 
 unravel_index_.infer(lambda indices, *, dims: indices.reshaped((len(dims), *indices.shape)))
@@ -136,6 +136,7 @@ def unravel_index(indices: TensorLike, dims: IntsLike, name: str | None = None) 
     """
     flat = convert(indices)
     lengths = as_shape(dims, "unravel_index: dims")
+    # First: NumPy refuses dims that no array can have without naming the op.
     check_size("unravel_index", Spec(lengths, flat.dtype))
     if not flat.dtype.is_integer:
         raise InvalidArgumentError(f"unravel_index: indices must be integers; got {flat.spec}")
