@@ -178,6 +178,7 @@ def traced_scan(name: str, fn: Callable[[Any, Any], tuple[Any, Any]], start: Any
                 again)
             now = list(results[:width])
             items.append(results[width:])
+        # Stacked once, behind the loop: writing each turn's result would copy all of them.
         columns = [stack_(*column, axis=0) for column in zip(*items[::-1 if backwards else 1])]
         return [*now, *columns, *(state[i] for i in inputs.written)]
 

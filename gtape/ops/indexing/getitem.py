@@ -109,6 +109,7 @@ def _expanded(entries: list[Any], ndim: int) -> tuple[Entry, ...]:
     at = next((i for i, e in enumerate(entries) if e is Ellipsis), None)
     if at is None:
         return tuple(entries)
+    # New axes use up none of the tensor's.
     used = sum(1 for e in entries if e is not None and e is not Ellipsis)
     return (*entries[:at], *[WHOLE_AXIS] * max(ndim - used, 0), *entries[at + 1:])
 
@@ -146,11 +147,11 @@ def _entry(e: object) -> Any:
         try:
             array = np.asarray(e)
         except ValueError:
-            array = np.array(None)
+            array = np.array(None)  # a ragged list: of no kind that is taken below
         if array.dtype.kind in "iu" or (array.dtype.kind == "b" and array.ndim):
             return array
         if not array.size:
-            return array.astype(np.int32)
+            return array.astype(np.int32)  # NumPy makes an empty list float64
     raise TypeError(f"x[…]: an index must be an int, a slice, …, tf.newaxis, an integer tensor or "
                     f"a boolean mask; got {shown(e)} of type {type(e).__name__}")
 
@@ -163,7 +164,7 @@ def _advanced(x: TensorLike, tensor: Tensor, entries: list[Any], arrays: list[in
     if index.dtype.is_bool:
         if len(entries) > 1:
             raise TypeError("x[…]: a mask must be the only index; use tf.boolean_mask with axis")
-        from gtape.ops.indexing.masking import boolean_mask
+        from gtape.ops.indexing.masking import boolean_mask  # of use to masks alone
 
         return boolean_mask(tensor, index)
     if len(arrays) > 1 and all(type(entries[i]) is SymbolicTensor and not entries[i].ndim
@@ -177,7 +178,7 @@ def _advanced(x: TensorLike, tensor: Tensor, entries: list[Any], arrays: list[in
         return gather(x, _wrapped(index, tensor.spec.shape[0]))
     expanded[at] = WHOLE_AXIS
     rest = getitem_(tensor, key=tuple(expanded))
-    axis = sum(1 for e in expanded[:at] if type(e) is not int)
+    axis = sum(1 for e in expanded[:at] if type(e) is not int)  # axes of ints are gone by then
     return gather(rest, _wrapped(index, rest.spec.shape[axis]), axis=axis)
 
 

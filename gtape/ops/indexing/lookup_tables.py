@@ -136,6 +136,7 @@ class LookupTable(KeyedValues):
             default = self._default._peek()[()]
             parts = [entries.get(key, default) for key in asked]
         else:
+            # One for all, or one for each key: to the loop they are alike.
             others = np.broadcast_to(defaults, (*keys.shape, *self._row)).reshape(
                 (len(asked), *self._row))
             parts = [entries.get(key, other) for key, other in zip(asked, others)]
@@ -145,6 +146,7 @@ class LookupTable(KeyedValues):
         """An array of values."""
         if not self._row:
             return array_of(values, shape, self._value_dtype)
+        # Filled row by row, since stack takes no empty list.
         result = np.empty((len(values), *self._row), self._value_dtype.np_dtype)
         for i, value in enumerate(values):
             result[i] = value

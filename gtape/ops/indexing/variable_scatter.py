@@ -58,7 +58,7 @@ def _written_rows(xp: Any, how: str, table: Any, rows: Any, values: Any) -> None
 
 def _changed(xp: Any, old: Any, rows: Any, updates: Any, how: str, depth: int) -> Any:
     """`old` after its rows, numbered over the first `depth` axes, were written."""
-    y = xp.array(old)
+    y = xp.array(old)  # a copy: a tape may still hold the old value
     table = y.reshape((math.prod(old.shape[:depth]), *old.shape[depth:]))
     updates = updates.reshape((rows.size, *table.shape[1:]))
     if xp is not np:

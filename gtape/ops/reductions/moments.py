@@ -51,7 +51,7 @@ reduce_variance_.on_cuda("kernels.reductions.variance")
 
 @reduce_variance_.defined
 def _(x: object, *, axis: Axes, keepdims: bool) -> Any:
-    centred = s.subtract(x, reduce_mean_(x, axis=axis, keepdims=True))
+    centred = s.subtract(x, reduce_mean_(x, axis=axis, keepdims=True))  # two passes here too
     squares = squared_length(centred)
     return reduce_mean_(squares, axis=axis, keepdims=keepdims)
 
@@ -64,6 +64,7 @@ def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
 
 @reduce_variance_.vjp("x")
 def _(g: Tensor, x: Any, *, axis: Axes) -> Any:
+    # Of no elements there is no gradient: 0 must not divide.
     factor = 2.0 / max(count_of(x.spec, axis), 1)
     spread = reshape_(g, shape=kept_shape(x.spec, axis)) * factor
     if x.dtype.is_complex:

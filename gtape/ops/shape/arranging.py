@@ -52,6 +52,7 @@ def tile(input: TensorLike, multiples: IntsLike, name: str | None = None) -> Ten
         InvalidArgumentError: `multiples` does not hold one number >= 0 for each axis.
     """
     x, counts = convert(input), as_ints(multiples, "tile: multiples")
+    # Unlike NumPy's tile, TensorFlow's wants a number for each axis.
     if len(counts) != x.ndim or any(m < 0 for m in counts):
         raise InvalidArgumentError(f"tile: multiples must hold {x.ndim} numbers >= 0, one for each "
                                    f"axis of {x.spec}; got {list(counts)}")
