@@ -30,7 +30,7 @@ def host_value(value: TensorLike, what: str) -> np.ndarray:
         return np.asarray(tensor._peek())
     # NumPy would drop trailing zero bytes of a string of fixed width.
     if isinstance(value, (str, bytes)):
-        return np.asarray(value, object)
+        return np.asarray(value, object)  # an object keeps them
     try:
         found = np.asarray(value)
     except (ValueError, TypeError, OverflowError, RuntimeError) as error:
@@ -121,7 +121,7 @@ def as_ints(value: Any, what: str) -> tuple[int, ...]:
     if isinstance(value, TensorShape):
         return tuple(value.as_list())  # type: ignore[arg-type]
     if isinstance(value, (int, np.integer)):
-        return (int(value),)
+        return (int(value),)  # one number is a shape of one axis
     if isinstance(value, (list, tuple)):
         return tuple([as_int(v, what) if not isinstance(v, Tensor) else _cut(v, what)
                       for v in value])

@@ -46,7 +46,7 @@ def _length(name: str, elems: object, broadcast: bool = False) -> tuple[list[Any
                          f"{[str(leaf.spec) for leaf in leaves]}")
     counts = {len(leaf) if type(leaf) is list else leaf.spec.shape[0] for leaf in leaves}
     if broadcast and len(counts) > 1:
-        counts.discard(1)
+        counts.discard(1)  # a first axis of 1 is the same row at every turn
     if len(counts) > 1:
         raise ValueError(f"{name}: the first axes of elems must have one length; got "
                          f"{sorted(counts)}")
@@ -107,7 +107,7 @@ def _joined(name: str, results: list[object], ragged: Sequence[int] | None = Non
 
 def _stacked(column: Sequence[Any], composite: object, ragged_rank: int) -> Any:
     """Results of which some are no tensors, or which may have different lengths, side by side."""
-    from gtape.ops.ragged import conversions, joining
+    from gtape.ops.ragged import conversions, joining  # ragged tensors stand above loops
     from gtape.ops.sparse import layout
 
     if hasattr(composite, "dense_shape"):

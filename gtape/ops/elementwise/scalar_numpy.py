@@ -41,7 +41,7 @@ def sigmoid(xp: Any, x: Any) -> Any:
 def one_minus_square(xp: ArrayModule, x: Any) -> Any:
     """1 - x would lose the sign of a zero imaginary part, which picks a root of the result."""
     if type(x) in (int, float) or x.dtype.kind != "c":
-        return (1 - x) * (1 + x)
+        return (1 - x) * (1 + x)  # 1 - x² would cancel near 1
     return -(x - 1) * (x - -1)
 
 
@@ -77,7 +77,7 @@ def _rsqrt_out(x: Any, out: Any) -> None:
 
 @_out(_rsqrt_out)
 def rsqrt(xp: Any, x: object) -> Any:
-    return 1 / xp.sqrt(x)
+    return 1 / xp.sqrt(x)  # NumPy has no rsqrt
 
 
 #: By dtype of floats: the integers of so many bytes, and a zero. A product of floats makes nan of a

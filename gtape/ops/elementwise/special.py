@@ -104,7 +104,7 @@ def _igamma_series(order: int) -> Callable[..., Any]:
         a, x = xp.where(inside, a, 1.0), xp.where(inside, x, 1.0)
         slope, trigamma = xp.log(x) - special.digamma(xp, a + 1), special.zeta(xp, a * 0 + 2, a + 1)
         term, total = xp.exp(a * xp.log(x) - x - special.lgamma(xp, a + 1)), 0.0
-        for n in range(1, 20000):
+        for n in range(1, 20000):  # an end in any case: huge x would take as many terms
             total = total + term * (slope if order == 1 else slope * slope - trigamma)
             term = term * (x / (a + n))
             slope = slope - 1 / (a + n)
@@ -163,7 +163,7 @@ def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
     if not tensor.ndim:
         raise InvalidArgumentError(f"lbeta needs at least one axis; got {tensor.spec}")
     last, count = tensor.ndim - 1, tensor.spec.shape[-1]
-    if count < 2:
+    if count < 2:  # one number, or none, makes no pair
         return (reduce_sum_(lgamma(tensor), axis=(last,))
                 - lgamma(reduce_sum_(tensor, axis=(last,))))
     # Beta functions of the sum so far and the next number: a difference of sums of lgamma would

@@ -156,7 +156,7 @@ def _sorted(name: str, data: TensorLike, segment_ids: TensorLike) -> tuple[Tenso
     if not x.ndim or ids.spec.shape != x.spec.shape[:1]:
         raise InvalidArgumentError(f"{name}: segment_ids must be a vector with one id for each row "
                                    f"of data; got data {x.spec}, segment_ids {ids.spec}")
-    array = ids._array_()
+    array = ids._array_()  # their order, and how many segments they make, only values say
     if not array.size:
         return x, ids, 0
     if int(array[0]) < 0 or bool((array[1:] < array[:-1]).any()):
@@ -333,6 +333,7 @@ def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions: 
     rows = reshape_(x, shape=(math.prod(lead), *shape[len(lead):]))
     dealt = compress_(rows, EagerTensor(order, x._t.device.type_of(order.dtype)), axis=0)
     with room_for("dynamic_partition", Spec((count,), int64)):
+        # Int64: bincount refuses uint64.
         sizes = xp.bincount(numbers.astype(np.int64), minlength=count)
         return list(split_(dealt, sizes=tuple(int(n) for n in sizes), axis=0))
 
@@ -366,5 +367,6 @@ def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike],
     if flat.size and int(flat.min()) < 0:
         raise InvalidArgumentError(f"dynamic_stitch: indices must be >= 0; got {int(flat.min())}")
     length = int(flat.max()) + 1 if flat.size else 0
+    # One number each, as index tuples.
     index = EagerTensor(flat[:, None], values[0]._t.device.type_of(flat.dtype))
     return put_last_(index, concat_(*rows, axis=0), shape=(length, *rest))

@@ -47,11 +47,12 @@ def stateless(name: str, seed: TensorLike) -> Source:
     """The source of a stateless function: its two seed numbers alone decide. Raises
     InvalidArgumentError: the seed is not two integers."""
     if type(seed) is SymbolicTensor:
+        # Positions are on the host: Python's integers make keys.
         position = stateless_position_(cpu(seed))
         return lambda count: position
     first, second = seed_pair(name, seed)
     key = mixed(2, first, second)
-    return lambda count: (key, 0)
+    return lambda count: (key, 0)  # each draw from a seed starts anew
 
 
 def seed_pair(name: str, seed: TensorLike) -> tuple[int, int]:

@@ -80,7 +80,7 @@ def constant(value: Any, dtype: DTypeLike | None = None, shape: object = None, n
 
 def _shaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     size = math.prod(tensor.spec.shape)
-    if size == math.prod(shape):
+    if size == math.prod(shape):  # before one value is repeated: it may be reshaped, too
         return reshape(tensor, shape)
     if size == 1:
         return broadcast_to_(reshape(tensor, ()), shape=shape)
