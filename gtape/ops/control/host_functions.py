@@ -229,7 +229,7 @@ def print_(*inputs: object, output_stream: object = None, summarize: int | None 
 
     def run(*values: object) -> list[Tensor]:
         parts = [v if isinstance(v, str) else _text(v, edge) for v in values]
-        # Sys.stderr of this moment: it may have been redirected since.
+        # sys.stderr of this moment: it may have been redirected since.
         _write(sep.join(parts) + end, sys.stderr if output_stream is None else output_stream)
         return []
 

@@ -333,7 +333,7 @@ def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions: 
     rows = reshape_(x, shape=(math.prod(lead), *shape[len(lead):]))
     dealt = compress_(rows, EagerTensor(order, x._t.device.type_of(order.dtype)), axis=0)
     with room_for("dynamic_partition", Spec((count,), int64)):
-        # Int64: bincount refuses uint64.
+        # int64: bincount refuses uint64.
         sizes = xp.bincount(numbers.astype(np.int64), minlength=count)
         return list(split_(dealt, sizes=tuple(int(n) for n in sizes), axis=0))
 

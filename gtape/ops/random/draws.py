@@ -150,7 +150,7 @@ def _bounded_normal(array_type: ArrayType, key: tuple[int, int], offset: int,
     from gtape.numerics.special import erfc, ndtri
 
     xp = array_type.xp
-    # Float64: far out the difference of two Φ cancels, and ndtri widens what is left.
+    # float64: far out the difference of two Φ cancels, and ndtri widens what is left.
     m, s, low, high = (xp.asarray(p).astype(np.float64) for p in parameters)
     # Φ by erfc keeps digits far in the lower tail, where 1 + erf has none.
     below, above = (0.5 * erfc(xp, -(v - m) / (s * np.sqrt(2))) for v in (low, high))

@@ -147,7 +147,7 @@ def _(a: Spec, *, perm: tuple[int, ...]) -> Spec:
     return a.reshaped(tuple(a.shape[i] for i in perm))
 
 
-# Argsort inverts a permutation; int, since attributes are Python's numbers.
+# argsort inverts a permutation; int, since attributes are Python's numbers.
 transpose_.vjp(a=lambda g, *, perm: transpose_(g, perm=tuple(int(i) for i in np.argsort(perm))))
 transpose_.cases = [case((2, 3, 4), perm=(2, 0, 1)), case((3,), perm=(0,))]
 
