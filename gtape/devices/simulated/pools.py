@@ -15,10 +15,7 @@ _UNIT = 512  # what CuPy's pool rounds sizes to
 def install(cupy: ModuleType, core: ctypes.CDLL) -> None:
     """Let the default pool, and those made from now on, be of the kind that tells."""
     own = (os.path.dirname(cupy.__file__ or ""), os.path.dirname(__file__))
-    core.gtape_simulated_array.argtypes = [
-        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_void_p]
-    core.gtape_simulated_array_freed.argtypes = [
-        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+    _declare(core)
     cuda = cupy.cuda
     base: Any = cuda.MemoryPool
 
@@ -53,6 +50,13 @@ def install(cupy: ModuleType, core: ctypes.CDLL) -> None:
     pool = MemoryPool()
     vars(cupy)["_default_memory_pool"] = pool  # where cupy.get_default_memory_pool looks
     cuda.set_allocator(pool.malloc)
+
+
+def _declare(core: ctypes.CDLL) -> None:
+    core.gtape_simulated_array.argtypes = [
+        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_void_p]
+    core.gtape_simulated_array_freed.argtypes = [
+        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
 
 
 def _place(own: tuple[str, ...]) -> bytes:
