@@ -75,6 +75,11 @@ class Composite(Op):
             with paused():
                 results = self._fn(*inputs, **named)
             outputs = tuple(results) if len(self.outputs) > 1 else (results,)
+            # A body may return what it was given, as roll does by 0 places. The record must lead
+            # from one tensor to another, or a cotangent would be added to itself.
+            given = {id(x) for x in inputs}
+            outputs = tuple([EagerTensor(y._a, y._t) if id(y) in given and type(y) is EagerTensor
+                             else y for y in outputs])
         record_general(self, inputs, outputs, attrs)
         return outputs
 

@@ -97,3 +97,17 @@ def test_meshgrid_corner_cases() -> None:
     assert [g.numpy().tolist() for g in tf.meshgrid([1, 2], 5)] == [[[1, 2]], [[5, 5]]]
     with pytest.raises(ValueError, match="indexing"):
         tf.meshgrid([1], indexing="yx")
+
+
+@pytest.mark.parametrize("move", [
+    lambda x: tf.roll(x, 0, 0), lambda x: tf.roll(x, [2, -2], [0, 0]), lambda x: tf.tile(x, [1]),
+    lambda x: tf.repeat(x, 1), lambda x: tf.reverse(x, [])])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_what_moves_nothing_passes_cotangents_on_once(move, persistent):
+    """Also where a Variable of the program makes the tape keep what it walks over."""
+    x, places = tf.constant([3.0, 5.0]), tf.Variable([0, 0])
+    with tf.GradientTape(persistent=persistent) as tape:
+        tape.watch(x)
+        y = move(x)
+        loss = tf.reduce_sum(tf.gather(y, places) ** 2 + y)
+    np.testing.assert_array_equal(tf.convert_to_tensor(tape.gradient(loss, x)).numpy(), [13.0, 1.0])
