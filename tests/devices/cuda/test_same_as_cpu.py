@@ -40,6 +40,22 @@ def _weights(y: Any, device: Device) -> EagerTensor:
     return convert(numbers.reshape(y.spec.shape).astype(y.dtype.np_dtype), None, device)
 
 
+def _phases(columns: Any) -> EagerTensor:
+    """What makes the first row of `columns` real and positive, as a row."""
+    row = columns[..., :1, :]
+    return tf.math.conj(row) / tf.cast(tf.abs(row), row.dtype)
+
+
+#: The factors of a matrix are its own up to the phases of columns, which a library chooses as it
+#: likes. Here they are chosen once more, alike on all devices.
+_FACTORS: dict[str, Any] = {
+    "svd_": lambda s, u, v: [s, u * _phases(u), v * _phases(u)],
+    "eigh_": lambda e, v: [e, v * _phases(v)],
+    "eig_": lambda e, v: [e, v * _phases(v)],
+    "qr_": lambda q, r: [q * _phases(q), tf.linalg.adjoint(_phases(q)) * r],
+}
+
+
 class _Ways:
     """What comes of an op: its values, and their derivatives by its inputs on `device`."""
 
@@ -50,7 +66,8 @@ class _Ways:
         self.sources = [t for t in self.inputs if t.dtype.is_differentiable]
 
     def values(self, *inputs: Any) -> list[Any]:
-        return testing.call(self.op, inputs or self.inputs, self.case)
+        results = testing.call(self.op, inputs or self.inputs, self.case)
+        return _FACTORS[self.op.name](*results) if self.op.name in _FACTORS else results
 
     def traced(self) -> list[Any]:
         with on(self.device):
@@ -107,6 +124,25 @@ class _Ways:
 def _expected(item: int) -> dict[str, list[Any]]:
     with on(CPU):
         return _Ways(item, CPU).all()
+
+
+@pytest.mark.parametrize("phase", [-1.0, 0.6 + 0.8j])
+def test_factors_are_compared_up_to_the_phases_of_columns(phase: complex) -> None:
+    rng = np.random.default_rng(0)
+    u, v = rng.normal(size=(2, 3, 3)) + 1j * rng.normal(size=(2, 3, 3))
+    turn = np.array([1.0, phase, 1.0])
+    back = np.conj(turn)[:, None]
+
+    def same(name: str, *pairs: tuple[np.ndarray, np.ndarray]) -> bool:
+        one, other = (_FACTORS[name](*map(tf.constant, factors)) for factors in zip(*pairs))
+        return all(np.allclose(x, y) for x, y in zip(one, other, strict=True))
+
+    assert same("svd_", (v, v), (u, u * turn), (v, v * turn))
+    assert same("qr_", (u, u * turn), (v, back * v))
+    assert same("eigh_", (v, v), (u, u * turn)) and same("eig_", (v, v), (u, u * turn))
+    assert not same("svd_", (v, v), (u, u * turn), (v, v))
+    assert not same("qr_", (u, u * turn), (v, v))
+    assert not same("eigh_", (v, v), (u, u + turn)) and not same("eig_", (v, u), (u, u))
 
 
 @pytest.mark.parametrize("gpus", PLACES, indirect=True)
